@@ -7,6 +7,8 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import typer
+
 from redis_components import embedded
 from redis_components.errors import ConfigError, RedisUnavailable
 from redis_components.server.variables import variable
@@ -45,6 +47,16 @@ def redis_client(url: str | None = None) -> Iterator[redis.Redis]:
         if isinstance(error, redis.ConnectionError) and not variable("TRAWL_REDIS_URL") and embedded.status() is None:
             raise RedisUnavailable("the private Redis has just stopped, because nothing used it: try again") from error
         raise explain(error, url) from error
+
+
+@contextmanager
+def running_client(as_json: bool = False, *, code: int = 0) -> Iterator[redis.Redis]:
+    """Yield a client of the Redis that runs. Where none does, print that, and end the command with this exit code."""
+    if (url := running_url()) is None:
+        report_nothing_runs(as_json)
+        raise typer.Exit(code)
+    with redis_client(url) as client:
+        yield client
 
 
 def running_url() -> str | None:

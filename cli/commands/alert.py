@@ -8,7 +8,7 @@ import typer
 
 from cli.access import redis_client
 from cli.views.options import AsJson, OnlySite
-from cli.views.output import complain, echo, print_json
+from cli.views.output import complain, echo, report
 from cli.views.tables import show
 from forums.events.alerts import PREFIX, add, examples
 from forums.events.outputs import NotTaken
@@ -70,14 +70,11 @@ def alert(
         except NotTaken as error:
             raise TrawlError(f"the test message was not taken, so there is no alert: {error}") from None
     address, secret = shown_address(to), made.secret if to.startswith("http") else None
-    if as_json:
-        print_json({"alert": number, "match": match, "site": site, "to": address, "secret": secret})
-        return 0
-    echo(f"alert {number}: a test message was sent to {address}; posts with {match!r} follow as they are stored")
-    if not runs:
+    lines = [f"alert {number}: a test message was sent to {address}; posts with {match!r} follow as they are stored"]
+    lines += [f"its requests are signed (Standard Webhooks) with {secret}, which is not shown again"] if secret else []
+    report(as_json, {"alert": number, "match": match, "site": site, "to": address, "secret": secret}, *lines)
+    if not (runs or as_json):
         complain("no fleet runs here, so nothing is stored or sent: `trawl watch ADDRESS` or `trawl up` starts it")
-    if secret:
-        echo(f"its requests are signed (Standard Webhooks) with {secret}, which is not shown again")
     return 0
 
 

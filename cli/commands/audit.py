@@ -15,7 +15,7 @@ from typing import Annotated
 import redis
 import typer
 
-from cli.access import redis_client, report_nothing_runs, running_url
+from cli.access import redis_client, running_client, running_url
 from cli.views.options import AsJson
 from cli.views.output import complain, iso
 from cli.views.tables import Columns, show
@@ -44,10 +44,7 @@ def audit(
         trawl audit
         trawl audit --limit 1000 --json
     """
-    if (url := running_url()) is None:
-        report_nothing_runs(as_json)
-        return 0
-    with redis_client(url) as client:
+    with running_client(as_json) as client:
         found = latest(client, limit)
     columns: Columns = {
         "when": lambda act: iso(act.at),

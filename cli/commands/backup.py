@@ -18,9 +18,9 @@ from typing import Annotated, Any
 import redis
 import typer
 
-from cli.access import redis_client, report_nothing_runs, running_url
+from cli.access import redis_client, running_client
 from cli.views.options import AsJson
-from cli.views.output import complain, echo, print_json, working
+from cli.views.output import complain, echo, report, working
 from forums.state.writer_state import LATELY_S, DatabaseClaim
 from forums.storage import Database
 from forums.storage.copying import check, copy_from, copy_name, copy_to, has_posts
@@ -194,11 +194,8 @@ def create(
             saved = make(client, default_fleet(), Database.from_url(), target)
     except OSError as error:
         raise BackupError(f"{target}: {error.strerror or error}") from error
-    if as_json:
-        print_json(saved)
-    else:
-        database = " and the database" if saved.database else ", but no database, for there is none yet"
-        echo(f"{saved.file}: {saved.keys:,} keys{database}, {saved.bytes:,} bytes")
+    database = " and the database" if saved.database else ", but no database, for there is none yet"
+    report(as_json, saved, f"{saved.file}: {saved.keys:,} keys{database}, {saved.bytes:,} bytes")
     for service in saved.elsewhere:
         complain(f"the queue of {service} is in another Redis, and not in this backup")
     return 0
@@ -229,11 +226,9 @@ def restore(
             done = put_back(client, default_fleet(), Database.from_url(), file, force=force, unsigned=unsigned)
     except OSError as error:
         raise BackupError(f"{file}: {error.strerror or error}") from error
-    if as_json:
-        print_json({name: done[name] for name in ("made_at", "namespace", "trawl", "keys", "database")})
-    else:
-        database = " and the database" if done["database"] else ", for the backup has no database,"
-        echo(f"restored {done['keys']:,} keys{database} as of {done['made_at']}")
+    database = " and the database" if done["database"] else ", for the backup has no database,"
+    shown = {name: done[name] for name in ("made_at", "namespace", "trawl", "keys", "database")}
+    report(as_json, shown, f"restored {done['keys']:,} keys{database} as of {done['made_at']}")
     return 0
 
 
@@ -246,10 +241,7 @@ def check_tables(as_json: AsJson = False) -> int:
     database = existing()
     version = database.version()
     problem = f"it has no tables; {_HOW_MADE}" if version is None else mismatch(version)
-    if as_json:
-        _print_tables(database, version, problem)
-    else:
-        echo(f"database {database.name}: {problem or f'its tables have version {VERSION}, as this Trawl needs'}")
+    _report(as_json, database, version, problem, problem or f"its tables have version {VERSION}, as this Trawl needs")
     return 1 if problem else 0
 
 
@@ -269,11 +261,8 @@ def upgrade_tables(as_json: AsJson = False) -> int:
     before = database.version()
     database.open().close()
     after = database.version()
-    if as_json:
-        _print_tables(database, after, None, before)
-    else:
-        outcome = f"had version {before}, and now {after}" if before != after else f"have version {after} already"
-        echo(f"database {database.name}: its tables {outcome}")
+    outcome = f"had version {before}, and now {after}" if before != after else f"have version {after} already"
+    _report(as_json, database, after, None, f"its tables {outcome}", before=before)
     return 0
 
 
@@ -290,10 +279,7 @@ def move_database(
 
         TRAWL_DATABASE_URL=postgresql+psycopg://trawl:…@db/trawl trawl db move
     """
-    if (url := running_url()) is None:
-        report_nothing_runs()
-        return 1
-    with redis_client(url) as client, Database.from_url() as database:
+    with running_client(code=1) as client, Database.from_url() as database:
         claim, identity, place = DatabaseClaim(client), database.identity() or "", place_of(database.engine.url)
         held, former = claim.holder() or ("", "")
         if held == identity:
@@ -311,6 +297,8 @@ def move_database(
 _HOW_MADE = "the fleet makes them when it first stores items (trawl up)"
 
 
-def _print_tables(database: Database, version: int | None, problem: str | None, before: int | None = None) -> None:
+def _report(
+    as_json: bool, database: Database, version: int | None, problem: str | None, line: str, before: int | None = None
+) -> None:
     known = {"database": database.name, "version": version, "needed": VERSION, "problem": problem}
-    print_json(known if before is None else known | {"before": before})
+    report(as_json, known if before is None else known | {"before": before}, f"database {database.name}: {line}")

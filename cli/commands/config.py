@@ -13,7 +13,7 @@ import typer
 from cli.access import redis_client, running_url
 from cli.views.environment import Row, rows, unknown
 from cli.views.options import AsJson
-from cli.views.output import complain, counted, echo, print_json
+from cli.views.output import complain, counted, echo, print_json, report
 from cli.views.tables import show
 from redis_components.errors import ConfigError, RedisUnavailable
 from redis_components.server.url import impatient
@@ -174,13 +174,10 @@ def convert(as_json: AsJson = False) -> int:
             path.rename(path.with_name(f"{path.name}.old"))
     except OSError as error:
         raise ConfigError(f"{error.filename} cannot be written ({error.strerror}): correct its permissions") from error
-    if as_json:
-        print_json({"file": str(target), "converted": [str(path) for path in old.values()]})
-        return 0
-    if not old:
-        echo("there is no old file to convert")
-    echo(*(f"{path}: moved into {target}; it is {path.name}.old now" for path in old.values()))
-    echo(*(f"unset {one.variable}" for one, path in old.items() if path.name != one.name or path.parent != project_dir()))
+    moved = [f"{path}: moved into {target}; it is {path.name}.old now" for path in old.values()]
+    unset = [f"unset {one.variable}" for one, path in old.items() if path.name != one.name or path.parent != project_dir()]
+    done = {"file": str(target), "converted": [str(path) for path in old.values()]}
+    report(as_json, done, *(moved or ["there is no old file to convert"]), *unset)
     return 0
 
 

@@ -211,13 +211,7 @@ def _show(result: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(result)
         return
-    table = plain_table(show_header=False)
-    memory = result.pop("peak_rss_bytes", 0)
-    for name, value in result.items():
-        if name != "stats" and value not in (None, ""):
-            table.add_row(name, f"{value:,}" if isinstance(value, int) else str(value))
-    if memory:
-        table.add_row("memory", f"{memory / 2**20:,.0f} MiB")
-    for name, value in result.get("stats", {}).items():
-        table.add_row(f"  {name}", str(value))
-    console().print(table)
+    memory, stats = result.pop("peak_rss_bytes", 0), result.pop("stats", {})
+    shown = {name: f"{n:,}" if isinstance(n, int) else str(n) for name, n in result.items() if n not in (None, "")}
+    shown |= {"memory": f"{memory / 2**20:,.0f} MiB"} if memory else {}
+    console().print(plain_table(("", ""), [*shown.items(), *((f"  {name}", str(n)) for name, n in stats.items())], header=False))

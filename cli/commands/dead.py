@@ -10,7 +10,7 @@ from typing import Annotated, Any, Protocol, TypeVar
 import redis
 import typer
 
-from cli.access import redis_client, report_nothing_runs, running_url
+from cli.access import redis_client, running_client
 from cli.names import check_spiders, known_services, parse_since
 from cli.views.options import AsJson
 from cli.views.output import complain, duration, echo, report
@@ -258,10 +258,7 @@ MESSAGES = DeadQueueMessages()
 
 def list_newest(store: DeadStore, names: tuple[str, ...], limit: int, as_json: bool) -> int:
     """Print the newest entries; return the exit code, 1 where a list cannot be read."""
-    if (url := running_url()) is None:
-        report_nothing_runs(as_json)
-        return 0
-    with redis_client(url) as client:
+    with running_client(as_json) as client:
         now, found = server_time(client), store.newest(client, names, limit)
         known = {name: one for name, one in found.items() if one}
         items = ITEMS.newest(client, tuple(known), 1) if store is REQUESTS and known and not as_json else {}

@@ -8,13 +8,14 @@ from typing import Annotated, Any
 import redis
 import typer
 
-from cli.access import redis_client, report_nothing_runs, running_url
+from cli.access import running_client
 from cli.names import check_spiders
 from cli.views.options import AsJson
-from cli.views.output import echo, print_json
+from cli.views.output import report
 from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.dupefilter import RFPDupeFilter, dupefilter_class
-from redis_components.dupefilters.client import FilterReport, report
+from redis_components.dupefilters.client import FilterReport
+from redis_components.dupefilters.client import report as figures_of
 from redis_components.errors import ConfigError, did_you_mean
 from redis_components.keys import CrawlKeys
 from redis_components.scrapy_glue.engine import crawl_keys
@@ -37,23 +38,15 @@ def dupefilter(
         trawl dupefilter forum_list
         trawl dupefilter forum_list --forget http://127.0.0.1:8000/thread/7 --json
     """
-    url = running_url()
-    if url is None:
-        report_nothing_runs(as_json)
-        return 0
-    with redis_client(url) as client:
+    with running_client(as_json) as client:
         check_spiders(client, [spider])
         if urls:
             outcomes = _forget(client, spider, urls)
-            if as_json:
-                words = ("forgotten", "unknown")
-                print_json({"spider": spider, **{word: [url for url, one in outcomes.items() if one == word] for word in words}})
-            else:
-                echo("\n".join(f"{word}: {one}" for one, word in outcomes.items()))
+            by_word = {word: [url for url, one in outcomes.items() if one == word] for word in ("forgotten", "unknown")}
+            report(as_json, {"spider": spider, **by_word}, *(f"{word}: {one}" for one, word in outcomes.items()))
             return 0
-
-        found = report(client, _keys_of(client, spider))
-    print_json(_json(spider, found)) if as_json else echo(_sentence(spider, found))
+        found = figures_of(client, _keys_of(client, spider))
+    report(as_json, _json(spider, found), _sentence(spider, found))
     return 0
 
 

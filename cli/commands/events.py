@@ -14,7 +14,7 @@ import msgspec
 import typer
 from rich.cells import cell_len, set_cell_size
 
-from cli.access import redis_client, report_nothing_runs, running_url
+from cli.access import redis_client, running_client, running_url
 from cli.names import check_site, parse_since
 from cli.views.options import AsJson, OnlySite, Since
 from cli.views.output import PIPE_WIDTH, complain, counted, echo, report
@@ -298,10 +298,7 @@ def alarms() -> int:
     For cron on another machine: a dead fleet cannot report its own death. Exit code 1: something needs attention.
     """
     rules = rules_file()
-    if (url := running_url()) is None:
-        report_nothing_runs()
-        return 1
-    with redis_client(url) as client:
+    with running_client(code=1) as client:
         troubles = [Trouble(one.what, one.fix) for one in problems(OverviewReader(client).read())]
         for name, outcome in send_alarms(client, rules, troubles).items():
             echo(f"{name}: {outcome}")

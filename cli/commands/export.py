@@ -14,7 +14,7 @@ from typing import Annotated, Any, BinaryIO
 
 import typer
 
-from cli.access import addresses, redis_client, report_nothing_runs, running_url
+from cli.access import addresses, running_client
 from cli.names import check_site, parse_since
 from cli.views.options import AsJson, OnlySite
 from cli.views.output import complain, echo, in_plain_json, print_json, progress_bar, report
@@ -273,10 +273,7 @@ def why(
         trawl why http://127.0.0.1:8000/thread/7
     """
     url = addresses(url)[0]
-    if (running := running_url()) is None:
-        report_nothing_runs(as_json)
-        return 1
-    with ExitStack() as stack, redis_client(running) as client:
+    with ExitStack() as stack, running_client(as_json, code=1) as client:
         try:
             database = stack.enter_context(stored_data())
         except NoData:

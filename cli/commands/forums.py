@@ -13,7 +13,7 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from cli.access import redis_client, report_nothing_runs, running_url
+from cli.access import redis_client, running_client, running_url
 from cli.names import check_site, either
 from cli.views.options import AsJson, SiteArgument, SiteOption, Yes
 from cli.views.output import complain, counted, duration, echo, iso, print_json, report
@@ -272,12 +272,7 @@ def forget(
     site = either(site, of_site)
     if everything == (site is not None) or (threads and site is None):
         raise typer.BadParameter("name a site, or use --all")
-
-    url = running_url()
-    if url is None:
-        report_nothing_runs(as_json)
-        return 0
-    with redis_client(url) as client:
+    with running_client(as_json) as client:
         if site is not None:
             check_site(site, client=client)
         if not threads and not yes:

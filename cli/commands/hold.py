@@ -13,7 +13,7 @@ from cli.access import redis_client
 from cli.names import parse_target
 from cli.views.fleet_tables import held_json, held_lines
 from cli.views.options import AsJson
-from cli.views.output import complain, echo, print_json, report
+from cli.views.output import complain, echo, report
 from redis_components.errors import ConfigError, unknown_name
 from redis_components.frontier.holds import HoldKind
 from redis_components.server.untrusted_values import server_time
@@ -209,13 +209,8 @@ def _typed(target: Target) -> str:
 
 
 def _show(client: redis.Redis, held: Sequence[Held], as_json: bool, outcome: str, *, resumed: bool = False) -> None:
-    now = server_time(client)
-    if as_json:
-        print_json({"held": [held_json(one) for one in held]})
-        return
-    echo(outcome)
-    if len(held) > 1 or (held and resumed):
-        echo("still held:" if resumed else "held now:", *(f"  {line}" for line in held_lines(held, now)))
+    lines = ["still held:" if resumed else "held now:", *(f"  {line}" for line in held_lines(held, server_time(client)))]
+    report(as_json, {"held": [held_json(one) for one in held]}, outcome, *(lines if len(held) > 1 or (held and resumed) else ()))
 
 
 def _only_the_node(services: list[str] | None, site: str | None, whole: bool) -> None:

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from cli.views.options import AsJson
-from cli.views.output import complain, echo, print_json
+from cli.views.output import complain, echo, report
 from redis_components.embedded import data_dir, project_dir
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.variables import variable
@@ -54,15 +54,16 @@ def init(
     except OSError as error:
         unwritten = f"{error.filename} cannot be written ({error.strerror})"
         raise ConfigError(f"{unwritten}: name a folder that this user may write") from error
-    if as_json:
-        print_json({"folder": str(folder), "package": name, "files": list(files)})
-        return 0
-    echo(f"{folder}: {', '.join(files)}")
     where = "" if folder == Path() else f"cd {shlex.quote(str(folder))}, then "
-    echo(f"Next, for a forum: {where}trawl watch forum.example.org")
     spiders = f"write one into {name}/spiders, then trawl services add SPIDER and trawl up; a new version: trawl deploy"
-    echo(f"For your own spiders: {where}{spiders} (docs/own-spiders.md)")
-    echo("trawl doctor checks everything")
+    report(
+        as_json,
+        {"folder": str(folder), "package": name, "files": list(files)},
+        f"{folder}: {', '.join(files)}",
+        f"Next, for a forum: {where}trawl watch forum.example.org",
+        f"For your own spiders: {where}{spiders} (docs/own-spiders.md)",
+        "trawl doctor checks everything",
+    )
     return 0
 
 

@@ -98,7 +98,7 @@ def _consumer(row: Mapping[str, Any]) -> str:
 
 
 def _print_groups(rows: Sequence[Mapping[str, Any]]) -> None:
-    table = plain_table("GROUP", "WAIT", "PENDING", "OLDEST", "CONSUMER", "PENDING", "IDLE")
+    found = []
     for row in rows:
         for group in row.get("groups", ()):
             waiting = "?" if group["waiting"] is None else f"{group['waiting']:,}"
@@ -107,10 +107,10 @@ def _print_groups(rows: Sequence[Mapping[str, Any]]) -> None:
             cells = [label, waiting, f"{group['pending']:,}", oldest]
             for one in group["consumers"] or [None]:
                 own = ["none", "", ""] if one is None else [one["name"], f"{one['pending']:,}", duration(one["idle_s"])]
-                table.add_row(*cells, *own)
+                found.append((*cells, *own))
                 cells = ["", "", "", ""]
-    if table.row_count:
-        console().print(table)
+    if found:
+        console().print(plain_table(("GROUP", "WAIT", "PENDING", "OLDEST", "CONSUMER", "PENDING", "IDLE"), found))
     for row in rows:
         for group, place in sorted(row["written"].items()):
             echo(f"{row['service']}{f'/{group}' if group else ''}: written to {place}")

@@ -72,11 +72,9 @@ def start(
                 f"{service} is not a service of this fleet, and not a spider that this folder's project has: {wrong}"
             )
         job = jobs.start(client, order)
-        if wait:
-            return follow(client, job, as_json=as_json)
-    if not as_json:
-        complain(f"started; trawl job show {job.id} shows its progress")
-    return _print(job, as_json, job.id)
+        if not (as_json or wait):
+            complain(f"started; trawl job show {job.id} shows its progress")
+        return _end(client, job, wait, as_json, job.id)
 
 
 def _lines(file: Path) -> list[str]:
@@ -140,10 +138,8 @@ def cancel(name: Name, wait: Wait = False, as_json: AsJson = False) -> int:
     """End a job: pages in flight are finished; its queue is kept for `trawl job resume`."""
     with redis_client() as client:
         job = jobs.cancel(client, name)
-        if wait:
-            follow(client, job, as_json=as_json)
-            return 0
-    return _print(job, as_json, f"{job.id}: {job.state}")
+        _end(client, job, wait, as_json, f"{job.id}: {job.state}")
+    return 0
 
 
 @app.command()
@@ -156,9 +152,7 @@ def resume(
     """Continue a job that was cancelled, has failed or closed itself, where it stopped."""
     with redis_client() as client:
         job = jobs.resume(client, name, crawlers=crawlers)
-        if wait:
-            return follow(client, job, as_json=as_json)
-    return _print(job, as_json, f"{job.id}: {job.state}")
+        return _end(client, job, wait, as_json, f"{job.id}: {job.state}")
 
 
 @app.command()
@@ -166,9 +160,7 @@ def rerun(name: Name, wait: Wait = False, as_json: AsJson = False) -> int:
     """Start the same crawl again, as a new job that shares nothing with the first."""
     with redis_client() as client:
         job = jobs.rerun(client, name, by=who())
-        if wait:
-            return follow(client, job, as_json=as_json)
-    return _print(job, as_json, job.id)
+        return _end(client, job, wait, as_json, job.id)
 
 
 def follow(client: redis.Redis, job: Job, *, as_json: bool) -> int:
@@ -183,7 +175,7 @@ def follow(client: redis.Redis, job: Job, *, as_json: bool) -> int:
             complain(f"waits: {reason}")
         if not as_json and not job.state.ended and (line := job.sentence()) != shown:
             complain(shown := line)
-    _print(job, as_json, job.sentence())
+    report(as_json, jobs.job_fields(job), job.sentence())
     return 0 if job.state is JobState.FINISHED else 1
 
 
@@ -205,6 +197,9 @@ class Delay:
         return reason
 
 
-def _print(job: Job, as_json: bool, line: str) -> int:
+def _end(client: redis.Redis, job: Job, wait: bool, as_json: bool, line: str) -> int:
+    """Wait for the job's end, or show it as it is now; return the exit code."""
+    if wait:
+        return follow(client, job, as_json=as_json)
     report(as_json, jobs.job_fields(job), line)
     return 0

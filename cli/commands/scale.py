@@ -12,10 +12,10 @@ import redis
 import typer
 
 from cli.access import redis_client
-from cli.views.fleet_tables import node_json, nodes_table
+from cli.views.fleet_tables import in_trouble_first, node_columns, node_json
 from cli.views.options import AsJson
-from cli.views.output import complain, echo, in_plain_json, print_json, report
-from cli.views.tables import Columns, console, show
+from cli.views.output import complain, in_plain_json, report
+from cli.views.tables import Columns, show
 from redis_components.errors import ConfigError
 from redis_components.server.untrusted_values import server_time
 from workers.environment.declaration import check_size
@@ -207,12 +207,8 @@ def list_nodes(as_json: AsJson = False) -> int:
     """
     with redis_client() as client:
         found, now = Nodes(client).all(), server_time(client)
-    if as_json:
-        print_json([node_json(one, now) for one in found])
-    elif found:
-        console().print(nodes_table(found, now))
-    else:
-        echo("No node is running. Start one with `trawl up`, or with `celery -A tasks worker`.")
+    empty = "No node is running. Start one with `trawl up`, or with `celery -A tasks worker`."
+    show(in_trouble_first(found, now), node_columns(now), as_json, empty=empty, whole=[node_json(one, now) for one in found])
     return 0
 
 
@@ -263,10 +259,9 @@ def capacity(
         stored=stored,
     )
     found = plan(demand)
-    if as_json:
-        print_json(in_plain_json(found) | {"warnings": found.warnings})
-        return 0
-    echo(
+    report(
+        as_json,
+        in_plain_json(found) | {"warnings": found.warnings},
         f"crawlers            {found.crawlers:,}",
         f"cores for them      {found.cores:.1f}",
         f"memory of nodes     {found.nodes_mib:,} MiB",
@@ -275,6 +270,6 @@ def capacity(
         f"database            {found.rows_per_s:,.0f} rows/s, {found.writer:.0%} of what one writer stores into SQLite",
         f"disk of database    {found.database_mib:,} MiB",
     )
-    for warning in found.warnings:
+    for warning in () if as_json else found.warnings:
         complain(warning)
     return 0

@@ -14,7 +14,7 @@ import redis
 import typer
 from rich.text import Text
 
-from cli.access import redis_client, report_nothing_runs, running_url
+from cli.access import redis_client, running_client
 from cli.views.options import AsJson
 from cli.views.output import duration, echo, iso, report
 from cli.views.tables import Column, figure, show
@@ -50,10 +50,8 @@ def schedule() -> None:
 @app.command("list")
 def list_entries(as_json: AsJson = False) -> int:
     """Show every entry with its last run and next due time, and why invalid entries are not sent."""
-    if running_url() is None:
-        report_nothing_runs(as_json)
-        return 0
-    with open_desk() as desk:
+    with running_client(as_json) as client:
+        desk = Desk(client)
         rows = [row_of(desk, name) for name in desk.names()]
     show(rows, COLUMNS, as_json, whole={"running": True, "leader": desk.beats.leader, "entries": rows})
     if not as_json:

@@ -14,7 +14,7 @@ import typer
 
 from cli.access import redis_client
 from cli.views.options import AsJson
-from cli.views.output import Report, complain, counted, echo, print_json, progress_bar
+from cli.views.output import Report, complain, counted, progress_bar, report
 from redis_components.errors import ConfigError
 from redis_components.start_tasks.seeding import Pushed
 from workers.consumers.targets import parse_target
@@ -82,12 +82,10 @@ def seed_urls(
                 line = kept.settled
                 complain(f"{counted(done.queued, 'URL')} of the lines up to {line:,} are queued; to go on: --skip {line}")
             raise
-    if as_json:
-        print_json({"queued": done.queued, "known": done.known, "refused": refused, "no_room": done.no_room})
-    else:
-        stored = f"; {done.known:,} are stored already" if unless_in else ""
-        left_out = "; its crawlers leave out URLs in their dupefilter" if unique else ""
-        echo(f"{counted(done.queued, 'URL')} queued for {service}{stored}{left_out}")
+    stored = f"; {done.known:,} are stored already" if unless_in else ""
+    left_out = "; its crawlers leave out URLs in their dupefilter" if unique else ""
+    outcome = {"queued": done.queued, "known": done.known, "refused": refused, "no_room": done.no_room}
+    report(as_json, outcome, f"{counted(done.queued, 'URL')} queued for {service}{stored}{left_out}")
     for number, reason in islice(refused.items(), MOST_SHOWN):
         complain(f"{file}, line {number}: {reason}")
     if len(refused) > MOST_SHOWN:

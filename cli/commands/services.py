@@ -69,12 +69,9 @@ def show_service(name: Service, as_json: AsJson = False) -> int:
     row = _row(name, *found[name])
     row |= {field: value for field, (value, _) in values.items() if field in ("size", "autoscale")}
     origins = {field: origin for field, (_, origin) in values.items()}
-    if as_json:
-        print_json({"service": name, **row, "origins": origins})
-        return 0
-    for field, value in {"service": name, **row}.items():
-        if value not in ("", None, {}):
-            echo(f"{field}: {value}" + (f" ({origins[field]})" if field in origins else ""))
+    shown = {field: value for field, value in {"service": name, **row}.items() if value not in ("", None, {})}
+    lines = [f"{field}: {value}" + (f" ({origins[field]})" if field in origins else "") for field, value in shown.items()]
+    report(as_json, {"service": name, **row, "origins": origins}, *lines)
     return 0
 
 

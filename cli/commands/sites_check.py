@@ -15,12 +15,12 @@ from sqlalchemy import URL, select
 
 from cli.names import visit_limits
 from cli.views.output import counted, echo, print_json, working
-from cli.views.tables import console, plain_table
+from cli.views.tables import Columns, console, shortened, show
 from forum_reader.definition.load import advice
 from forums.records.items import comment_item, post_item, stamp, utc_now, with_listed
 from forums.records.stored import Stored
 from forums.sites import Site
-from forums.sites.check import Trial, TriedPage, TriedThread
+from forums.sites.check import Trial, TriedField, TriedPage, TriedThread
 from forums.sites.http.fetch import Visitor
 from forums.sites.load import load_file
 from forums.spiders.thread_reading import Reading, with_own_id
@@ -163,29 +163,34 @@ def _show(page: TriedPage) -> None:
         found += [f"{page.total} in all"] if page.total is not None else []
         found += [f"next: {page.next}"] if page.next else []
         echo("  " + ", ".join(found))
-        table = plain_table("  field", "empty", "example")
-        for field in page.fields:
-            share = f"{100 * field.empty / field.rows:.0f} %" if field.rows else "-"
-            style = "red" if field.rows == field.empty else "yellow" if field.empty else ""
-            example = " ".join((field.example or "").split())
-            shown = example if len(example) <= _EXAMPLE else example[: _EXAMPLE - 1] + "…"
-            table.add_row(f"  {field.name}", Text(share, style=style), Text(shown))
-        console().print(table)
+        columns: Columns = {
+            "  field": lambda field: f"  {field.name}",
+            "empty": _empty,
+            "example": lambda field: shortened(field.example or "", _EXAMPLE),
+        }
+        show(page.fields, columns, False)
     if page.problem:
         console().print(Text(f"  wrong: {page.problem}", style="red"))
     if page.hint:
         console().print(Text(f"  but: {page.hint}", style="yellow"))
 
 
+def _empty(field: TriedField) -> Text:
+    share = f"{100 * field.empty / field.rows:.0f} %" if field.rows else "-"
+    return Text(share, style="red" if field.rows == field.empty else "yellow" if field.empty else "")
+
+
 def _show_stored(stored: StoredSample) -> None:
 
     echo(f"\nstored in a temporary database: {counted(stored.posts, 'post')}, {counted(stored.comments, 'comment')}")
-    table = plain_table("  kind", "id", "answers", "author", "date", "text")
-    for row in stored.rows:
-        text = " ".join(row.body.split())
-        shown = text if len(text) <= _TEXT else text[: _TEXT - 1] + "…"
-        values = (row.id, row.parent_id or "", row.author or "", (row.created_at or "")[:16], shown)
-        table.add_row(f"  {row.kind}", *(Text(value) for value in values))
-    console().print(table)
+    columns: Columns = {
+        "  kind": lambda row: f"  {row.kind}",
+        "id": "id",
+        "answers": lambda row: row.parent_id or "",
+        "author": lambda row: row.author or "",
+        "date": lambda row: (row.created_at or "")[:16],
+        "text": lambda row: shortened(row.body, _TEXT),
+    }
+    show(stored.rows, columns, False)
     for reason in stored.refused:
         console().print(Text(f"  wrong: it cannot be stored: {reason}", style="red"))

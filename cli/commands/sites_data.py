@@ -17,8 +17,8 @@ import typer
 from cli.access import redis_client, running_url
 from cli.names import check_site, either, parse_since
 from cli.views.options import AsJson, Since, SiteArgument, SiteOption
-from cli.views.output import complain, counted, echo, print_json, progress_bar
-from cli.views.tables import PlainTable, console, plain_table
+from cli.views.output import complain, counted, echo, print_json, progress_bar, report
+from cli.views.tables import FittedTable, console, plain_table
 from forums.raw_pages.reparse import KINDS, ReparseReport, stored_days
 from forums.raw_pages.reparse import reparse as read_again
 from forums.records import FORUM_WRITER
@@ -110,16 +110,18 @@ def _sentence(report: ReparseReport, *, dry_run: bool) -> str:
     return "\n".join(parts)
 
 
-def _tables(report: ReparseReport) -> list[PlainTable]:
-    read = plain_table("page", "pages", "rows", "fields with a value")
-    for kind, pages in report.pages.items():
-        rows = report.rows[kind]
-        filled = ", ".join(f"{name} {n / rows:.0%}" for name, n in report.fields[kind].items()) if rows else "-"
-        read.add_row(kind, f"{pages:,}", f"{rows:,}", filled)
-    changes = plain_table("table", "what changes", "rows")
-    for (table, what), times in sorted(report.changes.items()):
-        changes.add_row(table, what, f"{times:,}")
-    return [read, changes] if report.changes else [read]
+def _tables(report: ReparseReport) -> Iterator[FittedTable]:
+    def filled(kind: str) -> str:
+        return (
+            ", ".join(f"{name} {n / report.rows[kind]:.0%}" for name, n in report.fields[kind].items() if report.rows[kind])
+            or "-"
+        )
+
+    read = [(kind, f"{pages:,}", f"{report.rows[kind]:,}", filled(kind)) for kind, pages in report.pages.items()]
+    yield plain_table(("page", "pages", "rows", "fields with a value"), read)
+    if report.changes:
+        changes = [(table, what, f"{times:,}") for (table, what), times in sorted(report.changes.items())]
+        yield plain_table(("table", "what changes", "rows"), changes)
 
 
 def _json(report: ReparseReport, *, dry_run: bool, size: int) -> dict[str, Any]:
@@ -253,11 +255,9 @@ def _no_writer(client: redis.Redis) -> Iterator[None]:
 
 
 def _report(name: str, files: list[Path], numbers: dict[str, int], as_json: bool, *, done: bool) -> None:
-    if as_json:
-        print_json({"site": name, "files": [str(file) for file in files], "removed": done, "numbers": numbers})
-        return
-    echo(f"{name}: {'removed' if done else 'would be removed'}: {_listed(files, numbers)}")
-    if done and files and not any(sites_dir().glob("*.toml")):
+    outcome = {"site": name, "files": [str(file) for file in files], "removed": done, "numbers": numbers}
+    report(as_json, outcome, f"{name}: {'removed' if done else 'would be removed'}: {_listed(files, numbers)}")
+    if not as_json and done and files and not any(sites_dir().glob("*.toml")):
         complain("no site file is left: nothing is crawled until `trawl sites new ADDRESS` has written one")
 
 

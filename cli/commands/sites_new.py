@@ -15,7 +15,7 @@ from rich.text import Text
 from cli.access import first_answer
 from cli.names import visit_limits
 from cli.views.output import complain, echo, print_json, working
-from cli.views.tables import console, plain_table
+from cli.views.tables import Columns, console, plain_table, shortened, show
 from forum_reader.definition import layers
 from forum_reader.definition.origins import is_this_machine
 from forum_reader.draft.draft_file import Draft, Preview, name_of, text_of
@@ -134,11 +134,8 @@ def _say(path: Path, draft: Draft, guess: Guess | None) -> None:
     marks = f", by {' and '.join(repr(mark) for mark in guess.marks[:3])}" if guess else ""
     echo(f"{path} written: {draft.software}{marks}")
     if draft.forums:
-        table = plain_table("  forum", "name", "threads")
-        for forum in draft.forums[:_SHOWN]:
-            threads = "" if forum.threads is None else str(forum.threads)
-            table.add_row(Text(f"  {forum.id}"), Text(forum.name), threads)
-        console().print(table)
+        rows = [(f"  {one.id}", one.name, "" if one.threads is None else str(one.threads)) for one in draft.forums[:_SHOWN]]
+        console().print(plain_table(("  forum", "name", "threads"), rows))
         if len(draft.forums) > _SHOWN:
             echo(f"  and {len(draft.forums) - _SHOWN} more")
     if draft.wrapper is not None:
@@ -159,21 +156,14 @@ def _show(shown: Preview) -> None:
         echo(f"  wrong: {problem}")
     if not shown.threads:
         return
-    table = plain_table("  thread", "posts", "first author", "first date", "text", "remarks")
-    for thread in shown.threads:
-        but = thread.problem or (f"some lack {', '.join(thread.without)}" if thread.without else "")
-        date = f"{thread.published:%Y-%m-%d %H:%M}" if thread.published else ""
-        table.add_row(
-            Text("  " + _short(thread.title or thread.id, 34)),
-            f"{thread.posts}{'+' if thread.next else ''}",
-            Text(_short(thread.author or "", 16)),
-            date,
-            Text(_short(thread.text or "", 30)),
-            Text(but, style="yellow"),
-        )
-    console().print(table)
-
-
-def _short(text: str, most: int) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= most else text[: most - 1] + "…"
+    columns: Columns = {
+        "  thread": lambda one: "  " + shortened(one.title or one.id, 34),
+        "posts": lambda one: f"{one.posts}{'+' if one.next else ''}",
+        "first author": lambda one: shortened(one.author or "", 16),
+        "first date": lambda one: f"{one.published:%Y-%m-%d %H:%M}" if one.published else "",
+        "text": lambda one: shortened(one.text or "", 30),
+        "remarks": lambda one: Text(
+            one.problem or (f"some lack {', '.join(one.without)}" if one.without else ""), style="yellow"
+        ),
+    }
+    show(shown.threads, columns, False)

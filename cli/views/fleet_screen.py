@@ -15,7 +15,7 @@ from workers.overview.model import shown_state
 from workers.state.registry import CrawlerRecord, CrawlerState
 from workers.state.rolls import RollState
 
-from .fleet_tables import ERRORS_SHOWN, held_table, nodes_line, nodes_table, sites_table
+from .fleet_tables import ERRORS_SHOWN, held_table, in_trouble_first, node_columns, nodes_line, sites_table
 from .output import duration, iso
 from .tables import INDENT, LEAST_BELOW, Column, FittedTable, figure
 
@@ -85,7 +85,8 @@ class FleetScreen:
         if self.view.nodes and nodes == 0:
             parts += [nodes_line(self.view.nodes, self.view.now)]
         elif self.view.nodes:
-            parts += [Text(""), nodes_table(self.view.nodes, self.view.now, most=nodes)]
+            rows = in_trouble_first(self.view.nodes, self.view.now)
+            parts += [Text(""), FittedTable(node_columns(self.view.now), rows, most=nodes)]
         return parts
 
 

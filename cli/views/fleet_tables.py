@@ -41,9 +41,9 @@ def nodes_line(found: Iterable[NodeRecord], now: float) -> Text:
     return Text.assemble(("nodes  ", "bold"), Text(line, style="" if len(alive) == len(nodes) else "bold red"))
 
 
-def nodes_table(found: Iterable[NodeRecord], now: float, *, most: int | None = None) -> FittedTable:
-    """Return one line per node, nodes in trouble first."""
-    columns = (
+def node_columns(now: float) -> tuple[Column, ...]:
+    """Return the columns of nodes."""
+    return (
         Column("node", "name", least=26),
         Column("state", lambda one: _node_state(one, now)),
         figure("crawlers", lambda one: f"{one.taken}/{one.capacity}", rank=1),
@@ -53,8 +53,11 @@ def nodes_table(found: Iterable[NodeRecord], now: float, *, most: int | None = N
         Column("version", lambda one: one.version or "-", rank=7),
         Column("serves", "services", least=20, rank=3, cut=True),
     )
-    nodes = sorted(found, key=lambda one: (one.state(now) == "up" and not one.rivals, one.name))
-    return FittedTable(columns, nodes, most=most)
+
+
+def in_trouble_first(found: Iterable[NodeRecord], now: float) -> list[NodeRecord]:
+    """Sort nodes."""
+    return sorted(found, key=lambda one: (one.state(now) == "up" and not one.rivals, one.name))
 
 
 def _node_state(node: NodeRecord, now: float) -> Text:

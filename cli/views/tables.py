@@ -185,53 +185,31 @@ LEAST = 24  # cells for a text in its row: with less room it stands below
 _FIGURE = re.compile(r"[-+?]?|[-+]?[\d.,]+([ /%]{0,2}[A-Za-z%]+(/[a-z]+)?)?|\d{4}-\d\d-\d\d[T ]?[\d:]*Z?")
 
 
-class PlainTable:
-    """`headings`, then `add_row` for each row; rich prints it."""
-
-    def __init__(self, *headings: str, show_header: bool = True) -> None:
-        self._headings, self._rows, self._show_header = headings, list[tuple[Text, ...]](), show_header
-
-    @property
-    def row_count(self) -> int:
-        return len(self._rows)
-
-    def add_row(self, *cells: str | Text) -> None:
-        """Add a row with a cell for each heading; text is taken as it is, without markup."""
-        self._rows.append(tuple(cell if isinstance(cell, Text) else Text(cell) for cell in cells))
-
-    def __rich_console__(self, _console: Console, _options: ConsoleOptions) -> RenderResult:
-        count = len(self._rows[0]) if self._rows else len(self._headings)
-        headings = self._headings or ("",) * count
-        columns = [self._column(at, name) for at, name in enumerate(headings)]
-        yield FittedTable(columns, self._rows, header=self._show_header)
-
-    def _column(self, at: int, name: str) -> Column:
-        cells = [row[at] for row in self._rows]
-        is_text = any(not _FIGURE.fullmatch(cell.plain) for cell in cells) and max(cell.cell_len for cell in cells) > SHORT
-        if at == 0:
-            return Column(name=name, least=2 * LEAST if is_text else 0)
-        return Column(name=name, rank=2, least=LEAST, below=True) if is_text else Column(name=name, rank=1)
-
-
 def console(*, stderr: bool = False) -> Console:
     """Return a console on standard output, or standard error; 200 columns wide when that is not a terminal."""
     stream = sys.stderr if stderr else sys.stdout
     return SafeConsole(file=stream, width=None if stream.isatty() else PIPE_WIDTH)
 
 
-def table_of(rows: Iterable[Any], columns: Columns) -> PlainTable | FittedTable:
+def table_of(rows: Iterable[Any], columns: Columns) -> FittedTable:
     """Return the table of the rows."""
-    if isinstance(columns, Mapping):
-        table = plain_table(*columns)
-        for row in rows:
-            table.add_row(*(cell(row, of) for of in columns.values()))
-        return table
-    return FittedTable(columns, rows)
+    if not isinstance(columns, Mapping):
+        return FittedTable(columns, rows)
+    return plain_table(tuple(columns), [[cell(row, of) for of in columns.values()] for row in rows])
 
 
-def plain_table(*columns: str, show_header: bool = True) -> PlainTable:
-    """Return a table without lines that fits any width."""
-    return PlainTable(*columns, show_header=show_header)
+def plain_table(headings: Sequence[str], rows: Iterable[Sequence[str | Text]], *, header: bool = True) -> FittedTable:
+    """Return a table of cells: columns of figures or short words are not wrapped, texts stand below where they have no room."""
+    found = [tuple(map(_cell, row)) for row in rows]
+    columns = [_plain_column(at, name, [row[at] for row in found]) for at, name in enumerate(headings)]
+    return FittedTable(columns, found, header=header)
+
+
+def _plain_column(at: int, name: str, cells: Sequence[Text]) -> Column:
+    is_text = any(not _FIGURE.fullmatch(one.plain) for one in cells) and max(one.cell_len for one in cells) > SHORT
+    if at == 0:
+        return Column(name, least=2 * LEAST if is_text else 0)
+    return Column(name, rank=2, least=LEAST, below=True) if is_text else Column(name, rank=1)
 
 
 def show(rows: Sequence[Any], columns: Columns, as_json: bool, *, empty: str = "", whole: Any = None) -> None:
@@ -245,6 +223,12 @@ def show(rows: Sequence[Any], columns: Columns, as_json: bool, *, empty: str = "
         console().print(table_of(rows, columns))
     else:
         echo(empty)
+
+
+def shortened(text: str, most: int) -> str:
+    """Return the text in one line, of at most so many characters."""
+    text = " ".join(text.split())
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def echo_indented(head: str, text: str) -> None:

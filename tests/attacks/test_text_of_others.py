@@ -52,8 +52,7 @@ def acts_on_a_terminal(text: str) -> list[str]:
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_nothing_that_is_printed_acts(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    table = plain_table("name")
-    table.add_row(text)
+    table = plain_table(("name",), [(text,)])
     console().print(table, text)
     echo(text)
     complain(text)
@@ -73,8 +72,7 @@ def test_a_lone_surrogate_is_shown_and_does_not_make_printing_fail(capsys: pytes
 
 @pytest.mark.parametrize("text", MARKUP)
 def test_text_in_brackets_is_no_markup(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    table = plain_table("name")
-    table.add_row(text)
+    table = plain_table(("name",), [(text,)])
     console().print(table)
     console().print(text)
     assert capsys.readouterr().out.count(text) == 2

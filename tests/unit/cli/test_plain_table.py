@@ -11,7 +11,7 @@ import re
 import pytest
 from rich.text import Text
 
-from cli.views.tables import PlainTable, plain_table
+from cli.views.tables import FittedTable, plain_table
 
 from .test_widths import SCREENS, WIDTHS, drawn
 
@@ -49,12 +49,9 @@ TABLES = {
 }
 
 
-def table(name: str) -> PlainTable:
+def table(name: str) -> FittedTable:
     headings, *rows = TABLES[name]
-    one = plain_table(*headings)
-    for row in rows:
-        one.add_row(*row)
-    return one
+    return plain_table(headings, rows)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -80,14 +77,10 @@ def test_nothing_is_cut_and_no_text_leaves(name: str, width: int) -> None:
 
 
 def test_a_table_without_headings_or_rows_can_be_printed() -> None:
-    bare = plain_table(show_header=False)
-    assert drawn(bare, 80) == "\n"
-    bare.add_row("pages", Text("12"))
-    assert drawn(bare, 80) == "pages  12\n"
-    assert drawn(plain_table("site", "state"), 80) == "site  state\n"
+    assert drawn(plain_table(("", ""), [("pages", Text("12"))], header=False), 80) == "pages  12\n"
+    assert drawn(plain_table(("site", "state"), []), 80) == "site  state\n"
 
 
 def test_text_of_others_is_no_markup() -> None:
-    one = plain_table("site", "why")
-    one.add_row("[red]example", "[bold]\x1b[31m")
+    one = plain_table(("site", "why"), [("[red]example", "[bold]\x1b[31m")])
     assert "[red]example  [bold]\\x1b[31m" in drawn(one, 80)

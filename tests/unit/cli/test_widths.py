@@ -24,7 +24,7 @@ from cli.commands.forums import _Forum, forums_table
 from cli.commands.history import COLUMNS
 from cli.commands.schedule import COLUMNS as SCHEDULE
 from cli.views.fleet_screen import FleetScreen
-from cli.views.fleet_tables import nodes_table
+from cli.views.fleet_tables import in_trouble_first, node_columns
 from cli.views.tables import Column, FittedTable, SafeConsole, echo_indented, figure
 from demo.screen import Event, picture
 from forums.overview import Boards, BoardView, ForumSites
@@ -54,6 +54,7 @@ NODE = NodeRecord(
     started_at=NOW - 90_000,
     beat_at=NOW - 1,
 )
+GONE_NODE = replace(NODE, name="celery@other", beat_at=NOW - 60)
 
 
 def _crawler(service: str, number: int, state: CrawlerState = CrawlerState.RUNNING, **more: Any) -> CrawlerRecord:
@@ -239,7 +240,9 @@ VIEWS: dict[str, Callable[[], RenderableType]] = {
     "status-in-trouble": lambda: FleetScreen(_in_trouble(), "redis://127.0.0.1:6379/0"),
     "status-watch": lambda: FleetScreen(_well(), "redis://127.0.0.1:6379/0", 24),
     "status-watch-in-trouble": lambda: FleetScreen(_in_trouble(), "redis://127.0.0.1:6379/0", 24),
-    "nodes": lambda: nodes_table([NODE, replace(NODE, name="celery@other", beat_at=NOW - 60)], NOW),
+    "nodes": lambda: FittedTable(
+        node_columns(NOW), in_trouble_first([NODE, replace(NODE, name="celery@other", beat_at=NOW - 60)], NOW)
+    ),
     "forums": _forums,
     "history": _history,
     "dead": _dead,
