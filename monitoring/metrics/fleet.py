@@ -16,7 +16,7 @@ from monitoring.part import part
 from redis_components.server import health
 from workers.overview import Overview, ServiceView
 from workers.overview.model import GONE, shown_state
-from workers.state.breakers import Breaker
+from workers.state.holds import Breaker
 from workers.state.nodes import NodeRecord
 from workers.state.registry import CrawlerRecord, CrawlerState
 from workers.state.rolls import Roll, RollState
