@@ -148,7 +148,7 @@ def run(request: dict[str, object], paths: list[str]) -> None:
         sys.modules["__main__"] = ModuleType("__main__")
         exec(compile(str(request["what"]), "<string>", "exec"), sys.modules["__main__"].__dict__)
         return
-    if request["what"] == "demo" or (request["what"] == "cli.main" and sys.argv[1:2] == ["up"]):
+    if request["what"] == "demo" or (request["what"] == "cli.main" and sys.argv[1:2] in (["up"], ["watch"])):
         from tests.support.forked_services import fork_services
 
         request = fork_services(paths) or request

@@ -61,7 +61,7 @@ def preload(owner: int | None = None, without: frozenset[str] = frozenset()) -> 
     found = set()
     for name in _libraries(owner):
         package = name.partition(".")[0]
-        if package not in without:
+        if package not in without and name not in sys.modules:
             with suppress(BaseException):
                 import_module(name)
             if _begun() - begun:
