@@ -36,6 +36,7 @@ from redis_components.server.printable import safe_records
 from redis_components.server.signing import read_keys
 from redis_components.server.variables import load_env_file, refuse_example_secrets
 from workers.application import application
+from workers.environment.variables import Fleet
 from workers.fleet.sizes import default_fleet, node_crawlers
 from workers.logs.follow import stream_level
 from workers.logs.json_lines import identify, never_wait, use_json
@@ -43,7 +44,6 @@ from workers.logs.slot_log import LogLimits
 from workers.node.worker_setup import broker_of, load_ahead, own_tasks
 from workers.process import start_checks
 from workers.process.exit_kinds import shutdown_grace
-from workers.process.run_recorder import history_days
 from workers.process.start_checks import check_login
 from workers.tracing import traces
 
@@ -65,7 +65,7 @@ def check_environment() -> None:
     refuse_example_secrets(os.environ)
     default_fleet(), node_crawlers(), fleet_namespace(), shutdown_grace(), own_tasks()
     application().check()
-    stream_level(), LogLimits.from_environment(), history_days(), read_keys()
+    stream_level(), LogLimits.from_environment(), Fleet.read().history_days, read_keys()
     broker_of(check_login(redis_url()))
 
 

@@ -22,7 +22,7 @@ from forums.storage.write.event_log import Change, FleetKind, FleetRow, Position
 from redis_components.errors import ConfigError
 from redis_components.server.printable import in_one_line
 from redis_components.server.untrusted_values import server_time
-from workers.process.run_recorder import history_days
+from workers.environment.variables import Fleet
 from workers.state.history import LOST, Runs, is_lost, member_rows, rows_of
 from workers.state.keys import MOST_WAITING, FleetKeys
 from workers.state.registry import CrawlerRecord, Registry
@@ -60,7 +60,7 @@ def store_runs(client: redis.Redis, database: Database) -> int:
         ended.settle(entries)
     if due:
         look_for_lost(history, Registry(client).crawlers(), server_time(client))
-        history.prune(datetime.now(UTC), history_days())
+        history.prune(datetime.now(UTC), Fleet.read().history_days)
         _looked_at[database.name] = time.monotonic()
     return stored
 

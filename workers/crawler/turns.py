@@ -26,15 +26,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import msgspec
 import psutil
 from scrapy import Spider
 from scrapy.settings import BaseSettings, default_settings
 
 from workers.logs.slot_log import SlotLog
 from workers.process.exit_kinds import ExitKind
-from workers.process.forked import LENGTH
-from workers.process.options import CrawlerOptions
+from workers.process.options import CrawlerOptions, received
 from workers.process.pipes import StopSignals, announce, announce_rest
 from workers.state.group_runs import RUN
 
@@ -134,18 +132,10 @@ class Turns:
                 break
         else:
             return None
-        with suppress(OSError, EOFError, ValueError):
-            size = LENGTH.unpack(self._received(LENGTH.size))[0]
-            return msgspec.json.decode(self._received(size), type=CrawlerOptions)
+        with suppress(OSError):
+            _, files, _, _ = socket.recv_fds(self._orders, 1, 1)
+            return received(files[0]) if files else None
         return None
-
-    def _received(self, size: int) -> bytes:
-        found = b""
-        while len(found) < size:
-            if not (more := self._orders.recv(size - len(found))):
-                raise EOFError
-            found += more
-        return found
 
     def _reason_to_end(self) -> str:
         """Return why this process should take no further crawl; "" if it may."""

@@ -80,7 +80,11 @@ def plan(
     drained = {node.name for node in known if node.draining}
     leaving = [view for view in slots.values() if view not in surplus and view not in held and view.owner in drained]
     return [
-        *(_stop(view, stops[view.spider, view.number]) for view in held if view.token is not None),
+        *(
+            Retire(slot=view, reason=str(stop), at_once=stop.at_once)
+            for view in held
+            if view.token is not None and (stop := stops[view.spider, view.number])
+        ),
         *(Retire(slot=view, reason=_reason(desired, view)) for view in surplus if view.token is not None),
         *(Retire(slot=view, reason=f"{view.owner} is being drained") for view in leaving if view.token is not None),
         *_launches(desired, slots, known, now, stops, ranks or {}),
@@ -153,10 +157,6 @@ def _left_lately(view: SlotView, now: float) -> str | None:
     """
     record = view.record
     return record.node if record and now - record.beat_at < SILENT_AFTER_S else None
-
-
-def _stop(view: SlotView, stop: Hold) -> Retire:
-    return Retire(slot=view, reason=str(stop), at_once=stop.at_once)
 
 
 def _reason(desired: Mapping[str, int], view: SlotView) -> str:

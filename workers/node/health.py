@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+import psutil
+
 from redis_components.embedded.files import FILE, private_folder
 from workers.environment.variables import Health
 from workers.process import pipes
@@ -93,13 +95,7 @@ def _feed_watchdog() -> None:
 
 
 def _lives(pid: str) -> bool:
-    try:
-        os.kill(int(pid), 0)
-    except PermissionError:
-        return True
-    except (OSError, ValueError, OverflowError):
-        return False
-    return True
+    return pid.isdecimal() and len(pid) < 10 and psutil.pid_exists(int(pid))
 
 
 LOOK_S = 5.0

@@ -79,7 +79,8 @@ class NodeBeat:
         self._look = look
         self._started_at = time.time()
         self._answer: NodeAnswer | None = None
-        self._config = _Config()
+        self._beats = 0
+        self._digests: tuple[str, tuple[str, ...]] = "", ()
         self._heartbeat = Heartbeat(self._beat, period_s=period_s)
 
     def turned_at(self) -> float:
@@ -101,7 +102,10 @@ class NodeBeat:
 
     def _beat(self) -> None:
         self._before()
-        config, files = self._config.now()
+        if self._beats % CONFIG_BEATS == 0:
+            self._digests = _digests()
+        self._beats += 1
+        config, files = self._digests
         record = replace(
             self._look(),
             config=config,
@@ -129,24 +133,11 @@ class NodeBeat:
             self._report(line)
 
 
-class _Config:
-    """The digests of this node's configuration, compared with its files at every fifth beat."""
-
-    def __init__(self) -> None:
-        self._beats = 0
-        self._digests: tuple[str, tuple[str, ...]] = "", ()
-
-    def now(self) -> tuple[str, tuple[str, ...]]:
-        if self._beats % CONFIG_BEATS == 0:
-            self._digests = self._read()
-        self._beats += 1
-        return self._digests
-
-    def _read(self) -> tuple[str, tuple[str, ...]]:
-        try:
-            return config_digest(), shared_digests()
-        except (OSError, TrawlError):  # a folder that cannot be read: crawlers report it
-            return "", ()
+def _digests() -> tuple[str, tuple[str, ...]]:
+    try:
+        return config_digest(), shared_digests()
+    except (OSError, TrawlError):  # a folder that cannot be read: crawlers report it
+        return "", ()
 
 
 LITTLE_BYTES = 200 * 2**20

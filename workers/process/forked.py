@@ -29,7 +29,6 @@ from workers.process.options import CrawlerOptions, handed_over
 from workers.process.run_module import own_module
 
 ANSWER = struct.Struct("!i")
-LENGTH = struct.Struct("!I")
 CREDENTIALS = struct.Struct("3i")
 STARTED_WITHIN_S = 20.0
 COLD_S = 60.0
@@ -98,9 +97,9 @@ class ForkedProcess:
 
     def order(self, options: CrawlerOptions) -> bool:
         """Give it its next crawl; False where it does not take one any more."""
-        line = options.to_json()
         try:
-            self._orders.sendall(LENGTH.pack(len(line)) + line)
+            with handed_over(options) as (_, file):
+                socket.send_fds(self._orders, [b"\0"], [file])
         except OSError:
             return False
         return True

@@ -50,10 +50,6 @@ class CrawlerOptions:
         """The descriptors that its process gets."""
         return [file for file in (self.pulse_fd, self.page_fd) if file is not None]
 
-    def to_json(self) -> bytes:
-        """Return all of it, for another process."""
-        return msgspec.json.encode(self)
-
 
 @contextmanager
 def handed_over(options: CrawlerOptions) -> Iterator[tuple[list[str], int]]:
@@ -64,7 +60,7 @@ def handed_over(options: CrawlerOptions) -> Iterator[tuple[list[str], int]]:
     descriptor = private_memory("trawl-given")
     try:
         with os.fdopen(descriptor, "wb", closefd=False) as file:
-            file.write(options.to_json())
+            file.write(msgspec.json.encode(options))
         yield [*options.to_arguments(), f"--given-fd={descriptor}"], descriptor
     finally:
         os.close(descriptor)

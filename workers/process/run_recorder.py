@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from workers.environment.variables import Fleet
 from workers.state.history import Run, RunBy
 from workers.state.registry import CrawlerRecord, Slot
 
@@ -69,8 +68,3 @@ def with_figures(run: Run, record: CrawlerRecord) -> Run:
     """Return the run with the figures of its process."""
     peak = max(run.peak_rss_bytes, record.rss_bytes)
     return replace(run, pages=record.pages, items=record.items, peak_rss_bytes=peak)
-
-
-def history_days() -> float:
-    """Return the days for which the history is kept, from TRAWL_HISTORY_DAYS. Raises ConfigError."""
-    return Fleet.read().history_days

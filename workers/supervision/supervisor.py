@@ -84,6 +84,7 @@ class SupervisorHooks:
 logger = logging.getLogger(__name__)
 
 
+_LEFT_ALONE = {ExitKind.LOST_SLOT: SlotOutcome.LOST, ExitKind.REFUSED: SlotOutcome.REFUSED}
 _LAST_STATE = {SlotOutcome.CRASH_LOOPING: CrawlerState.CRASH_LOOPING, SlotOutcome.REFUSED: CrawlerState.REFUSED}
 
 
@@ -135,7 +136,8 @@ class Supervisor:
         self._stream.start()
         try:
             verdict = self._supervise()
-            self.last = self._final_record(verdict)
+            state = _LAST_STATE.get(verdict)
+            self.last = self._ledger.given_up(state) if state else self._ledger.record(CrawlerState.STOPPED)
             return verdict
         finally:
             # Also after SystemExit, which is how Celery revokes a task: no crawler outlives its supervisor.
@@ -168,7 +170,7 @@ class Supervisor:
             self._ledger.count(decision.streak)
             self._say_what_happened(end, decision)
             if not decision.restart:
-                return self._why_not(end)
+                return _LEFT_ALONE.get(end.kind, SlotOutcome.CRASH_LOOPING)
             self._wait(decision.wait_s)
         return verdict
 
@@ -186,11 +188,6 @@ class Supervisor:
         """
         order = self._heartbeat.order
         return order if order and order.word is SlotCommandKind.RELOAD and order.reason != self._ledger.story.reload else None
-
-    def _why_not(self, end: Exit) -> SlotOutcome:
-        if end.kind is ExitKind.LOST_SLOT:
-            return SlotOutcome.LOST
-        return SlotOutcome.REFUSED if end.kind is ExitKind.REFUSED else SlotOutcome.CRASH_LOOPING
 
     def _wait(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
@@ -330,10 +327,6 @@ class Supervisor:
         return end.reason or self._last_line(end)
 
     # reports
-
-    def _final_record(self, verdict: SlotOutcome) -> CrawlerRecord:
-        state = _LAST_STATE.get(verdict)
-        return self._ledger.given_up(state) if state else self._ledger.record(CrawlerState.STOPPED)
 
     def _say_what_happened(self, end: Exit, decision: Decision) -> None:
         what = f"{end} after {end.lived_s:.1f} s{f', {end.reason}' if end.reason else ''}; {decision}"

@@ -13,8 +13,7 @@ import pytest
 from workers.crawler import turns as module
 from workers.crawler.turns import Turns
 from workers.process.exit_kinds import ExitKind
-from workers.process.forked import LENGTH
-from workers.process.options import CrawlerOptions
+from workers.process.options import CrawlerOptions, handed_over
 from workers.process.pipes import StopSignals
 
 MEMBER = CrawlerOptions(spider="books.r1", settings={"RUN_ID": "r1"}, log_file="/dev/null")
@@ -31,8 +30,8 @@ class Process:
         self.write = write
 
     def order(self, options: CrawlerOptions) -> None:
-        line = options.to_json()
-        self.orders.sendall(LENGTH.pack(len(line)) + line)
+        with handed_over(options) as (_, file):
+            socket.send_fds(self.orders, [b"\0"], [file])
 
 
 @pytest.fixture
