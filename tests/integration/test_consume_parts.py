@@ -32,23 +32,23 @@ from tests.support import warm_start
 from tests.support.processes import wait_until
 from tests.support.trawl_command import Trawl, commands, one_line
 from workers.consumers.consume import Item, consume
-from workers.consumers.run_places import place_of, put_text
-from workers.consumers.s3_objects import Parts
+from workers.consumers.parts import Parts, place_of, put_text
 
 KEYS = CrawlKeys.for_spider("books")
 GROUPED = CrawlKeys.for_spider("books", item_groups=["files"])
 MANY = 3_000
 
 
-class Store:
+class KeptParts(Parts):
     """Keeps parts in memory; `dies` after so many."""
 
-    def __init__(self, parts: dict[str, list[Any]], dies: int = 0) -> None:
+    def __init__(self, parts: dict[str, list[Any]], dies: int = 0, **bounds: Any) -> None:
+        super().__init__(**bounds)
         self.parts = parts
         self._left = dies
 
-    def put(self, name: str, items: Sequence[Item]) -> dict[int, str]:
-        self.parts[name] = [one.value for one in items]
+    def write(self, items: Sequence[Item]) -> dict[int, str]:
+        self.parts[self.part] = [one.value for one in items]
         self._left -= 1
         if self._left == 0:
             raise SystemExit
@@ -73,11 +73,11 @@ def test_a_death_after_a_part_was_written_brings_the_same_part_again(redis_clien
         stream = ItemGroup(redis_client, GROUPED, "files") if grouped else ItemStream(redis_client, KEYS)
         redis_client.delete(stream.writer_key)
         with pytest.raises(SystemExit):
-            consume(stream, Parts(Store(parts, dies=life + 1), max_bytes=3_000, at_once=True), stopped=lambda: False)
+            consume(stream, KeptParts(parts, dies=life + 1, max_bytes=3_000, at_once=True), stopped=lambda: False)
         assert redis_client.exists(stream.part_key)
     stream = ItemGroup(redis_client, GROUPED, "files") if grouped else ItemStream(redis_client, KEYS)
     redis_client.delete(stream.writer_key)
-    consume(stream, Parts(Store(parts), max_bytes=3_000, at_once=True), stopped=lambda: False, once=True)
+    consume(stream, KeptParts(parts, max_bytes=3_000, at_once=True), stopped=lambda: False, once=True)
     assert len(parts) > 4
     assert sorted(one["n"] for part in parts.values() for one in part) == list(range(4 * 700))
     assert not redis_client.exists(stream.part_key)
@@ -88,16 +88,16 @@ def test_items_that_came_in_place_of_the_noted_ones_do_not_replace_a_part(redis_
     stream = ItemStream(redis_client, KEYS)
     fill(redis_client, grouped=False, first=0, number=3)
     with pytest.raises(SystemExit):
-        consume(stream, Parts(Store(parts, dies=1), at_once=True), stopped=lambda: False)
+        consume(stream, KeptParts(parts, dies=1, at_once=True), stopped=lambda: False)
     redis_client.delete("books:items", stream.writer_key)  # somebody has taken them
     fill(redis_client, grouped=False, first=3, number=3)
-    consume(stream, Parts(Store(parts), at_once=True), stopped=lambda: False, once=True)
+    consume(stream, KeptParts(parts, at_once=True), stopped=lambda: False, once=True)
     assert sorted(one["n"] for part in parts.values() for one in part) == list(range(6))
 
 
 def test_a_small_part_waits_for_more_items_until_it_is_old(redis_client: redis.Redis) -> None:
     stream = ItemStream(redis_client, KEYS)
-    parts = Parts(Store({}), max_age_s=600)
+    parts = KeptParts({}, max_age_s=600)
     stream.lock("a")
     assert parts.peek(stream, "a") == []
     fill(redis_client, grouped=False, first=0, number=3)
@@ -105,7 +105,7 @@ def test_a_small_part_waits_for_more_items_until_it_is_old(redis_client: redis.R
     assert parts._since is not None
     parts._since -= 600
     assert len(parts.peek(stream, "a")) == 3
-    assert Parts(Store({})).peek(stream, "b") != [], "what was noted comes at once"
+    assert KeptParts({}).peek(stream, "b") != [], "what was noted comes at once"
 
 
 @pytest.mark.usefixtures("no_process_left")

@@ -20,8 +20,8 @@ import redis
 from redis_components.errors import ConfigError
 from tests.support import warm_start
 from workers.consumers.consume import consume
+from workers.consumers.parts import FolderPlace, Place, place_of, put_text
 from workers.consumers.run_files import FilesOrder, MemberOrder, Progress, RunConsumer, RunFiles, end_member, prune
-from workers.consumers.run_places import FolderPlace, Place, place_of, put_text
 from workers.state.group_runs import GroupRun, GroupRuns, Member, RunState, Verdict
 
 PROJECT = """
@@ -75,15 +75,8 @@ def line(kind: str, item: dict[str, Any], spider: str = "books") -> bytes:
 
 
 def make(**changed: Any) -> list[Progress]:
-    values: dict[str, Any] = {
-        "files": "out",
-        "folder": "g/g-1",
-        "format": "jsonlines",
-        "key": "",
-        "arguments": {},
-        "settings": {},
-    }
-    order = FilesOrder(**{**values, "members": [MemberOrder(spider="books", module="spiders")], **changed})
+    members = changed.pop("members", [MemberOrder(spider="books", module="spiders")])
+    order = FilesOrder(run=GroupRun(id="g-1", group="g", files="out", **changed), members=members)
     command = [sys.executable, "-m", "workers.consumers.member_files"]
     done = warm_start.run(command, input=msgspec.json.encode(order), capture_output=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr.decode()

@@ -110,17 +110,30 @@ class RotatedFile:
             os.ftruncate(self._fd, whole)
 
 
-class JsonLines(Sink):
-    """One item a line."""
+def whole_lines(content: bytes) -> int:
+    """Return the number of bytes up to the end of the last whole line."""
+    return content.rfind(b"\n") + 1
+
+
+def whole_rows(content: bytes) -> int:
+    """Return the number of bytes up to the end of the last whole row: a newline within quotes ends none."""
+    end = whole = 0
+    quotes = 0
+    while newline := content.find(b"\n", end) + 1:
+        quotes += content.count(b'"', end, newline)
+        end = newline
+        if quotes % 2 == 0:
+            whole = end
+    return whole
+
+
+class GrowingFile(Sink):
+    """A sink that appends to a file."""
+
+    whole: Ends
 
     def __init__(self, path: Path, *, max_bytes: int = 0, max_age_s: float = 0.0) -> None:
-        self._file = RotatedFile(path, whole_lines, max_bytes=max_bytes, max_age_s=max_age_s)
-
-    def write(self, items: Sequence[Item]) -> dict[int, str]:
-        """Append them."""
-        self._file.append(b"".join(to_line(one.value) for one in items))
-        self._file.rotate_if_due()
-        return {}
+        self._file = RotatedFile(path, self.whole, max_bytes=max_bytes, max_age_s=max_age_s)
 
     def tick(self) -> None:
         """Rotate a file that became old."""
@@ -131,11 +144,25 @@ class JsonLines(Sink):
         self._file.close()
 
 
-class CsvRows(Sink):
+class JsonLines(GrowingFile):
+    """One item a line."""
+
+    whole = staticmethod(whole_lines)
+
+    def write(self, items: Sequence[Item]) -> dict[int, str]:
+        """Append them."""
+        self._file.append(b"".join(to_line(one.value) for one in items))
+        self._file.rotate_if_due()
+        return {}
+
+
+class CsvRows(GrowingFile):
     """One item a row, with a header. An item with a new field begins another file, whose header has it, too."""
 
-    def __init__(self, path: Path, *, max_bytes: int = 0, max_age_s: float = 0.0) -> None:
-        self._file = RotatedFile(path, whole_rows, max_bytes=max_bytes, max_age_s=max_age_s)
+    whole = staticmethod(whole_rows)
+
+    def __init__(self, path: Path, **bounds: Any) -> None:
+        super().__init__(path, **bounds)
         with path.open(encoding="utf-8", newline="") as lines:
             self._columns = next(csv.reader(lines), [])
 
@@ -157,14 +184,6 @@ class CsvRows(Sink):
             self._file.rotate_if_due()
         return refused
 
-    def tick(self) -> None:
-        """Rotate a file that became old."""
-        self._file.rotate_if_due()
-
-    def close(self) -> None:
-        """Leave the file to others."""
-        self._file.close()
-
     def _text(self, rows: Sequence[dict[str, Any]]) -> str:
         out = io.StringIO(newline="")
         writer = csv.DictWriter(out, self._columns, lineterminator="\n")
@@ -172,20 +191,3 @@ class CsvRows(Sink):
             writer.writeheader()
         writer.writerows({name: as_cell(value) for name, value in row.items()} for row in rows)
         return out.getvalue()
-
-
-def whole_lines(content: bytes) -> int:
-    """Return the number of bytes up to the end of the last whole line."""
-    return content.rfind(b"\n") + 1
-
-
-def whole_rows(content: bytes) -> int:
-    """Return the number of bytes up to the end of the last whole row: a newline within quotes ends none."""
-    end = whole = 0
-    quotes = 0
-    while newline := content.find(b"\n", end) + 1:
-        quotes += content.count(b'"', end, newline)
-        end = newline
-        if quotes % 2 == 0:
-            whole = end
-    return whole

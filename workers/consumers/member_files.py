@@ -30,8 +30,8 @@ from scrapy.utils.reactor import install_reactor
 from redis_components.server.variables import load_env_file
 
 from .files import sync_folder
-from .run_files import FEEDS_ONLY, Feed, FilesOrder, MemberOrder, Progress, Written
-from .run_places import Place, digest_of, place_of, put_text
+from .parts import Place, digest_of, place_of, put_text
+from .run_files import FEEDS_ONLY, Feed, FilesOrder, MemberOrder, Progress, Written, folder_of
 
 if TYPE_CHECKING:
     from scrapy.settings import Settings
@@ -117,13 +117,13 @@ class MemberFiles:
     """Makes the files of one order."""
 
     def __init__(self, order: FilesOrder, settings: Settings) -> None:
-        self._order, self._settings = order, settings
-        self._place = place_of(order.files)
+        self._run, self._settings = order.run, settings
+        self._folder, self._place = folder_of(order.run), place_of(order.run.files)
 
     async def make(self, member: MemberOrder) -> None:
         """Write the files of a member, then the note that they are whole. Raises any error of the project's code."""
-        parts = f"{self._order.folder}/.parts/{member.spider}"
-        rows = Rows(self._place, f"{parts}/items", self._order.key)
+        parts = f"{self._folder}/.parts/{member.spider}"
+        rows = Rows(self._place, f"{parts}/items", self._run.key)
         error = "its exporters failed: these are its items as JSON Lines" if member.plain else ""
         feeds = [self._plain(member, rows)] if member.plain else await self._exported(member, rows)
         done = Written(spider=member.spider, rows=rows.count, files=feeds, error=error)
@@ -138,17 +138,17 @@ class MemberFiles:
 
     def _put(self, name: str, file: Any) -> Feed:
         size, digest = digest_of(file)
-        self._place.put(f"{self._order.folder}/{name}", file)
+        self._place.put(f"{self._folder}/{name}", file)
         return Feed(file=name, bytes=size, sha256=digest)
 
     async def _exported(self, member: MemberOrder, rows: Rows) -> list[Feed]:
-        name = f"{member.spider}.{_ENDINGS.get(self._order.format, self._order.format)}"
+        name = f"{member.spider}.{_ENDINGS.get(self._run.format, self._run.format)}"
         WholeFile.written.clear()
         with tempfile.TemporaryDirectory() as folder:
-            own = Path(folder) / name if self._order.format != FEEDS_ONLY else None
+            own = Path(folder) / name if self._run.format != FEEDS_ONLY else None
             crawler = self._crawler(member)
             self._name_feeds(crawler.settings, own, rows)
-            spider = crawler.spider = crawler.spidercls.from_crawler(crawler, **self._order.arguments)
+            spider = crawler.spider = crawler.spidercls.from_crawler(crawler, **self._run.arguments)
             exporter = FeedExporter(crawler)
             exporter.open_spider(spider)
             for kind, item in rows:
@@ -164,7 +164,7 @@ class MemberFiles:
 
     def _crawler(self, member: MemberOrder) -> Crawler:
         settings = self._settings.copy()
-        settings.setdict(self._order.settings, priority="cmdline")
+        settings.setdict(self._run.settings, priority="cmdline")
         if member.module:
             settings.set("SPIDER_MODULES", member.module, priority="cmdline")
         crawler = Crawler(SpiderLoader.from_settings(settings).load(member.spider), settings)
@@ -174,8 +174,8 @@ class MemberFiles:
     def _name_feeds(self, settings: Settings, own: Path | None, rows: Rows) -> None:
         feeds = {uri: {**(options or {}), "overwrite": True} for uri, options in settings.getdict("FEEDS").items()}
         if own is not None:
-            mine: dict[str, Any] = {"format": self._order.format, "overwrite": True, "store_empty": True}
-            if self._order.format == "csv" and not settings.getlist("FEED_EXPORT_FIELDS"):
+            mine: dict[str, Any] = {"format": self._run.format, "overwrite": True, "store_empty": True}
+            if self._run.format == "csv" and not settings.getlist("FEED_EXPORT_FIELDS"):
                 mine["fields"] = list(dict.fromkeys(name for _, item in rows if isinstance(item, dict) for name in item))
             feeds[str(own).replace("%", "%%")] = mine
         storages, exporters = settings.getwithbase("FEED_STORAGES"), settings.getwithbase("FEED_EXPORTERS")

@@ -34,8 +34,7 @@ from workers.state.group_runs import GroupRun, GroupRuns, RunState
 from workers.state.keys import FleetKeys
 
 from .consume import Item, to_line
-from .run_places import Place, place_of, put_text
-from .s3_objects import Parts
+from .parts import Parts, Place, place_of, put_text
 from .targets import Target, check_place, parse_target
 
 WITHIN_S = 3.0
@@ -102,12 +101,7 @@ class MemberOrder(msgspec.Struct, frozen=True, kw_only=True):
 class FilesOrder(msgspec.Struct, frozen=True, kw_only=True):
     """The task of the process that makes files of members."""
 
-    files: str
-    folder: str
-    format: str
-    key: str
-    arguments: dict[str, str]
-    settings: dict[str, str]
+    run: GroupRun
     members: list[MemberOrder]
 
 
@@ -159,23 +153,40 @@ class RunFiles(Parts):
     """Keeps the items of a run, and has the files of its members made."""
 
     def __init__(self, client: redis.Redis, run: GroupRun) -> None:
-        place = place_of(run.files)
-        self._parts = _PartFiles(place, run)
-        super().__init__(self._parts, max_age_s=WITHIN_S)
-        self._client, self._run, self._place = client, run, place
+        super().__init__(max_age_s=WITHIN_S)
+        self._client, self._run, self._place = client, run, place_of(run.files)
         self._folder = folder_of(run)
         self._stream: ItemStream | None = None
         self._making: _Making | None = None
         self._tries: dict[str, int] = {}
-        names = place.names(f"{self._folder}/.parts")  # once: there are thousands, and a bucket is asked by HTTP
+        names = self._place.names(f"{self._folder}/.parts")  # once: there are thousands, and a bucket is asked by HTTP
         self._done = {_member(name) for name in names if name.endswith("/done.json")}
-        self._parts.ended = {_member(name) for name in names if name.endswith("/ended")}
+        self._ended = {_member(name) for name in names if name.endswith("/ended")}
         self._not_before = 0.0
 
     def peek(self, stream: ItemStream, token: str) -> list[bytes]:
         """Return the items of the next part."""
         self._stream = stream
         return super().peek(stream, token)
+
+    def write(self, items: Sequence[Item]) -> dict[int, str]:
+        """Keep a part of the items of all members, a file for each; then note the members that it ends."""
+        lines: dict[str, list[bytes]] = {}
+        ended, refused = [], {}
+        for one in items:
+            spider = one.value.get("spider") if isinstance(one.value, Mapping) else None
+            if not isinstance(spider, str) or not is_name(spider):
+                refused[one.place] = "it is not the item of a member of this run"
+            elif one.value.get("ended") is True:
+                ended.append(spider)
+            else:
+                lines.setdefault(spider, []).append(to_line(one.value))
+        for spider, some in lines.items():
+            put_text(self._place, f"{self._folder}/.parts/{spider}/items/{self.part}.jsonl", b"".join(some))
+        for spider in ended:
+            put_text(self._place, f"{self._folder}/.parts/{spider}/ended", b"")
+        self._ended |= set(ended)
+        return refused
 
     def tick(self) -> None:
         """Have the files of members made that are over, and the manifest when all are."""
@@ -188,7 +199,7 @@ class RunFiles(Parts):
             self._making = None
         if time.monotonic() < self._not_before:
             return
-        if over := sorted(self._parts.ended - self._done):
+        if over := sorted(self._ended - self._done):
             self._making = self._make(over)
         elif self._stream is not None and not len(self._stream):
             self._finish()
@@ -204,16 +215,7 @@ class RunFiles(Parts):
             MemberOrder(spider=spider, module=module, plain=self._tries.get(spider, 0) >= MOST_TRIES)
             for spider, module in zip(over, modules, strict=True)
         ]
-        order = FilesOrder(
-            files=run.files,
-            folder=self._folder,
-            format=run.format,
-            key=run.key,
-            arguments=run.arguments,
-            settings=run.settings,
-            members=members,
-        )
-        return _Making(order, run.project)
+        return _Making(FilesOrder(run=run, members=members))
 
     def _count(self, made: _Making) -> None:
         """Note what was made, and count a failure against the member at work."""
@@ -245,11 +247,11 @@ class _Making:
     """The process that makes files of some members."""
 
     order: FilesOrder
-    project: str
 
     def __post_init__(self) -> None:
         self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
-        environment = {**os.environ, **({"SCRAPY_SETTINGS_MODULE": self.project} if self.project else {})}
+        project = self.order.run.project
+        environment = {**os.environ, **({"SCRAPY_SETTINGS_MODULE": project} if project else {})}
         command = tied(*own_module("workers.consumers.member_files"))
         with tempfile.TemporaryFile() as given:
             given.write(msgspec.json.encode(self.order))
@@ -291,32 +293,6 @@ class _Making:
         if failed and not any(failed.values()):
             failed[self.order.members[0].spider] = f"the process ended before it began ({self._process.returncode})"
         return failed
-
-
-class _PartFiles:
-    """Keeps parts of the items of all members, a file for each in each."""
-
-    def __init__(self, place: Place, run: GroupRun) -> None:
-        self._place, self._folder, self.ended = place, folder_of(run), set[str]()
-
-    def put(self, name: str, items: Sequence[Item]) -> dict[int, str]:
-        """Keep a part; then note the members that it ends."""
-        lines: dict[str, list[bytes]] = {}
-        ended, refused = [], {}
-        for one in items:
-            spider = one.value.get("spider") if isinstance(one.value, Mapping) else None
-            if not isinstance(spider, str) or not is_name(spider):
-                refused[one.place] = "it is not the item of a member of this run"
-            elif one.value.get("ended") is True:
-                ended.append(spider)
-            else:
-                lines.setdefault(spider, []).append(to_line(one.value))
-        for spider, some in lines.items():
-            put_text(self._place, f"{self._folder}/.parts/{spider}/items/{name}.jsonl", b"".join(some))
-        for spider in ended:
-            put_text(self._place, f"{self._folder}/.parts/{spider}/ended", b"")
-        self.ended |= set(ended)
-        return refused
 
 
 def folder_of(run: GroupRun) -> str:

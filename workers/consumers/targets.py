@@ -112,9 +112,9 @@ def _parquet(place: str, options: SinkOptions) -> Sink:
 
 
 def _parts(place: str, options: SinkOptions) -> Sink:
-    from .s3_objects import Parts, S3Objects
+    from .parts import S3Objects
 
-    return Parts(S3Objects(place), max_bytes=options.max_bytes, max_age_s=options.max_age_s, at_once=options.once)
+    return S3Objects(place, max_bytes=options.max_bytes, max_age_s=options.max_age_s, at_once=options.once)
 
 
 def _post(place: str, options: SinkOptions) -> Sink:
