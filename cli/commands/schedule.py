@@ -6,11 +6,8 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Annotated, Any
 
-import msgspec
-import redis
 import typer
 from rich.text import Text
 
@@ -18,12 +15,9 @@ from cli.access import redis_client, running_client
 from cli.views.options import AsJson
 from cli.views.output import duration, echo, iso, report
 from cli.views.tables import Column, figure, show
-from redis_components.errors import ConfigError, RedisUnavailable, unknown_name
-from redis_components.server.untrusted_values import server_time
-from tasks import app as celery
-from tasks.beat.schedule import ScheduledTask, changed, checker, defaults_of, effective, next_due
-from tasks.routing import IMPATIENT
-from workers.state.beats import Beats, Schedules, StoredEntry, parse_span
+from redis_components.errors import ConfigError, RedisUnavailable
+from tasks.beat.desk import ScheduleDesk
+from workers.state.beats import parse_span
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 
@@ -51,7 +45,7 @@ def schedule() -> None:
 def list_entries(as_json: AsJson = False) -> int:
     """Show every entry with its last run and next due time, and why invalid entries are not sent."""
     with running_client(as_json) as client:
-        desk = Desk(client)
+        desk = ScheduleDesk(client)
         rows = [row_of(desk, name) for name in desk.names()]
     show(rows, COLUMNS, as_json, whole={"running": True, "leader": desk.beats.leader, "entries": rows})
     if not as_json:
@@ -150,7 +144,7 @@ def _switch(name: str, *, enabled: bool, as_json: bool) -> int:
         return _print(desk, name, as_json)
 
 
-def _print(desk: Desk, name: str, as_json: bool) -> int:
+def _print(desk: ScheduleDesk, name: str, as_json: bool) -> int:
     entry = desk.schedule.entries[name]
     report(
         as_json,
@@ -171,85 +165,27 @@ def _json_of(text: str, kind: type, option: str) -> Any:
     return value
 
 
-class Desk:
-    """The schedule as the beat that leads would read it now."""
-
-    def __init__(self, client: redis.Redis) -> None:
-        celery.loader.import_default_modules()  # also an operator's own tasks
-        self.tasks = celery.tasks
-        self.schedules = Schedules(client)
-        found = defaults_of(celery.conf.beat_schedule)
-        with_file = effective(found, {}, checker(self.tasks)).entries
-        self.defaults = replace(found, entries={**found.entries, **with_file})
-        self.now = server_time(client)
-        self.beats = Beats(client).look(self.now)
-        self.rounds = self.schedules.rounds()
-        self.read()
-
-    def read(self) -> None:
-        """Read the stored changes."""
-        self.stored = self.schedules.stored()
-        self.schedule = effective(self.defaults, self.stored, checker(self.tasks))
-
-    def names(self) -> list[str]:
-        """Return every entry, also invalid ones."""
-        return sorted({*self.schedule.entries, *self.schedule.refused})
-
-    def unknown(self, name: str) -> ConfigError:
-        """Return the error for a name that no entry has."""
-        return unknown_name("entry", name, self.names())
-
-    def known(self, name: str) -> ScheduledTask:
-        """Return the entry of that name. Raises ConfigError."""
-        if name in self.schedule.entries:
-            return self.schedule.entries[name]
-        if name in self.schedule.refused:
-            raise ConfigError(f"{self.schedule.refused[name]}; correct it with `trawl schedule set`, or remove it")
-        raise self.unknown(name)
-
-    def send(self, entry: ScheduledTask) -> Any:
-        """Send its task now; returns the `AsyncResult`. Raises kombu's OperationalError, within seconds."""
-        with celery.connection_for_write(transport_options=IMPATIENT) as broker:
-            options = {**entry.options, "connection": broker, "retry": False, "ignore_result": True}
-            return self.tasks[entry.task].apply_async(entry.args, dict(entry.kwargs), **options)
-
-    def change(self, name: str, **given: Any) -> None:
-        """Store a valid entry. Raises ConfigError."""
-        if name not in self.names() and not given.get("task"):
-            raise ConfigError(f"{self.unknown(name)}; a new one needs --task")
-        before = self.stored.get(name)
-        entry = before if isinstance(before, StoredEntry) else StoredEntry()
-        if given.get("every_s") is not None or given.get("cron") is not None:
-            entry = msgspec.structs.replace(entry, every_s=None, cron=None)
-        entry = msgspec.structs.replace(entry, **{key: value for key, value in given.items() if value is not None})
-        checker(self.tasks)(changed(name, self.defaults.entries.get(name), entry))
-        self.schedules.put(name, entry)
-        self.read()
-
-
 @contextmanager
-def open_desk() -> Iterator[Desk]:
+def open_desk() -> Iterator[ScheduleDesk]:
     """Yield the schedule. Raises RedisUnavailable for every error of Redis within the block."""
     with redis_client() as client:
-        yield Desk(client)
+        yield ScheduleDesk(client)
 
 
-def row_of(desk: Desk, name: str) -> dict[str, Any]:
+def row_of(desk: ScheduleDesk, name: str) -> dict[str, Any]:
     """Return one entry for `--json`; `refused` is the reason why the entry, or a change of it, is left out."""
-    entry, last = desk.schedule.entries.get(name), desk.rounds.get(name)
-    row: dict[str, Any] = {"entry": name, "refused": desk.schedule.refused.get(name)}
-    if entry is None:
+    found = desk.look(name)
+    row: dict[str, Any] = {"entry": name, "refused": found.refused or None}
+    if found.entry is None:
         return row
-    due = next_due(entry, last, desk.now) if entry.enabled else None
-    sent_at = last.sent_at if last and last.sent_at else None
-    fields = {field: getattr(entry, field) for field in ("task", "every_s", "cron", "args", "kwargs", "enabled", "origin")}
+    fields = {field: getattr(found.entry, field) for field in ("task", "every_s", "cron", "args", "kwargs", "enabled", "origin")}
     return {
         **row,
         **fields,
-        "last_sent": iso(sent_at) if sent_at else None,
-        "sent_s_ago": round(desk.now - sent_at, 1) if sent_at else None,
-        "next_due": iso(due) if due is not None else None,
-        "due_in_s": round(due - desk.now, 1) if due is not None else None,
+        "last_sent": iso(found.sent_at) if found.sent_at else None,
+        "sent_s_ago": round(desk.now - found.sent_at, 1) if found.sent_at else None,
+        "next_due": iso(found.due_at) if found.due_at is not None else None,
+        "due_in_s": round(found.due_at - desk.now, 1) if found.due_at is not None else None,
     }
 
 

@@ -17,7 +17,6 @@ from datetime import UTC, date, datetime, timedelta
 from email.utils import format_datetime
 from typing import Annotated, Any, Literal
 from urllib.parse import quote, urlencode, urlsplit
-from xml.etree import ElementTree
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
@@ -27,7 +26,7 @@ from markupsafe import Markup
 from forums.overview import forum_sites
 from forums.storage.read.read_sql import NoData
 from forums.storage.read.search import MOST_LOOKED_AT, MOST_WORDS, Hit, Results, Wanted, find
-from monitoring.pages.rendering import web_address
+from monitoring.pages.rendering import rendered, web_address
 from monitoring.pages.routes import HEADERS, Desk
 from monitoring.pages.views import Reading
 from redis_components.errors import ConfigError, TrawlError
@@ -215,42 +214,17 @@ def _page(reading: Reading, found: Found) -> str:
 
 def rss(title: str, address: str, hits: Sequence[Hit]) -> bytes:
     """Return the hits as RSS 2.0."""
-    root = ElementTree.Element("rss", version="2.0")
-    channel = ElementTree.SubElement(root, "channel")
-    _add(channel, title=title, link=address, description=title)
-    for one in hits:
-        item = ElementTree.SubElement(channel, "item")
-        date = format_datetime(one.published_at)
-        _add(item, title=_title(one), link=web_address(one.url), description=one.excerpt, pubDate=date)
-        ElementTree.SubElement(item, "guid", isPermaLink="false").text = printable(_id(one))
-    return _xml(root)
+    return _xml("feed.rss.xml", title=title, address=address, hits=hits, date=format_datetime)
 
 
 def atom(title: str, address: str, hits: Sequence[Hit]) -> bytes:
     """Return the hits as Atom 1.0 (RFC 4287)."""
-    root = ElementTree.Element("feed", xmlns="http://www.w3.org/2005/Atom")
     newest = max((one.published_at for one in hits), default=_NO_DATE)
-    _add(root, id=address, title=title, updated=newest.isoformat())
-    ElementTree.SubElement(root, "link", rel="self", href=printable(address))
-    for one in hits:
-        entry = ElementTree.SubElement(root, "entry")
-        identity = f"urn:trawl:{quote(_id(one))}"
-        _add(entry, id=identity, title=_title(one), updated=one.published_at.isoformat(), summary=one.excerpt)
-        _add(ElementTree.SubElement(entry, "author"), name=one.author or "no name")
-        if address_of := web_address(one.url):
-            ElementTree.SubElement(entry, "link", href=printable(address_of))
-    return _xml(root)
+    return _xml("feed.atom.xml", title=title, address=address, hits=hits, newest=newest, quoted=quote)
 
 
-def _add(parent: ElementTree.Element, **values: str) -> None:
-    for name, value in values.items():
-        if value:
-            ElementTree.SubElement(parent, name).text = printable(value)
-
-
-def _xml(root: ElementTree.Element) -> bytes:
-    text: bytes = ElementTree.tostring(root, "utf-8", xml_declaration=True)
-    return text
+def _xml(template: str, **values: Any) -> bytes:
+    return rendered(template, title_of=_title, id_of=_id, **values).encode()
 
 
 def json_feed(title: str, address: str, hits: Sequence[Hit]) -> bytes:

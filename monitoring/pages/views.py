@@ -11,13 +11,11 @@ from monitoring.part import part
 from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.admin.dead_letters import DeadEntry, newest
 from redis_components.errors import TrawlError
-from redis_components.server.untrusted_values import server_time
 from workers.application import application
 from workers.logs.lines import LogLine, is_routine, last_lines
 from workers.logs.slot_log import slot_logs
 from workers.overview import WELL, Overview, ServiceView, calm, problems
 from workers.overview.samples import History
-from workers.state.beats import Round, Schedules
 from workers.state.group_runs import Member
 from workers.state.history import MemberRow, RunRow, Wanted, latest, of_row
 from workers.state.registry import CrawlerRecord
@@ -78,53 +76,6 @@ def crew(view: Overview, one: ServiceView) -> tuple[str, str]:
     if one.state:
         return f"{text}, {one.state}", "wait"
     return text, "good" if one.alive >= view.wanted(one) else "bad" if one.alive == 0 else "wait"
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScheduleRow:
-    """One entry of the schedule; `refused` is the reason why it is not sent. Times are epoch seconds by Redis's clock."""
-
-    name: str
-    task: str = ""
-    rhythm: str = ""
-    arguments: str = ""
-    enabled: bool = False
-    origin: str = ""
-    last: Round | None = None
-    due_at: float | None = None
-    refused: str = ""
-
-
-def schedule_rows(client: redis.Redis) -> list[ScheduleRow]:
-    """Return the schedule as the beat that leads would read it now. Loads Celery's application."""
-    from tasks import app as celery
-    from tasks.beat.schedule import checker, defaults_of, effective, next_due
-
-    celery.loader.import_default_modules()  # also an operator's own tasks
-    schedules, now = Schedules(client), server_time(client)
-    found = effective(defaults_of(celery.conf.beat_schedule), schedules.stored(), checker(celery.tasks))
-    rounds = schedules.rounds()
-    rows = []
-    for name in sorted({*found.entries, *found.refused}):
-        entry, last = found.entries.get(name), rounds.get(name)
-        if entry is None:
-            rows.append(ScheduleRow(name=name, refused=found.refused[name], last=last))
-            continue
-        given = [*map(repr, entry.args), *(f"{key}={value!r}" for key, value in entry.kwargs.items())]
-        rows.append(
-            ScheduleRow(
-                name=name,
-                task=entry.task,
-                rhythm=entry.rhythm,
-                arguments=", ".join(given),
-                enabled=entry.enabled,
-                origin=entry.origin,
-                last=last,
-                due_at=next_due(entry, last, now) if entry.enabled else None,
-                refused=found.refused.get(name, ""),
-            )
-        )
-    return rows
 
 
 class NotThere(Exception):
@@ -207,8 +158,12 @@ def history(reading: Reading) -> str:
 
 def schedule(reading: Reading) -> str:
     """Render the schedule."""
-    rows = schedule_rows(reading.client) if reading.view.failure is None else []
-    return reading.html("schedule.html", "Schedule", rows=rows)
+    if reading.view.failure is not None:
+        return reading.html("schedule.html", "Schedule")
+    from tasks.beat.desk import ScheduleDesk  # loads Celery's application
+
+    desk = ScheduleDesk(reading.client)
+    return reading.html("schedule.html", "Schedule", rows=[desk.look(name) for name in desk.names()])
 
 
 def _runs(reading: Reading, spider: str, number: int | None) -> tuple[list[RunRow], str]:

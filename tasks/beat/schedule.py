@@ -46,6 +46,11 @@ class ScheduledTask:
         zone = "" if self.timezone == "UTC" else f" {self.timezone}"
         return f"cron {self.cron}{zone}" if self.cron else f"every {self.every_s:g} s"
 
+    @property
+    def arguments(self) -> str:
+        """Its arguments as Python writes them."""
+        return ", ".join([*map(repr, self.args), *(f"{key}={value!r}" for key, value in self.kwargs.items())])
+
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
