@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from contextlib import suppress
@@ -21,7 +20,7 @@ from cli.processes.services import Interrupts
 from cli.views.options import AsJson, ScrapySettings, SpiderArguments
 from cli.views.output import complain, print_json
 from cli.views.tables import console, plain_table
-from redis_components.embedded.die_with_parent import tied
+from redis_components.embedded.child_process import ChildProcess
 from redis_components.errors import ConfigError, TrawlError
 from workers.process.exit_kinds import MOST_ITEMS, Exit, ExitKind, OnceOutcome, OnceResult
 from workers.process.options import CrawlerOptions, handed_over
@@ -97,12 +96,11 @@ def _in_a_process(
     began = time.monotonic()
     with (
         handed_over(options) as (line, given_fd),
-        subprocess.Popen(
-            tied(*own_module("workers.crawler", *line)),
-            stdin=subprocess.DEVNULL,
+        ChildProcess(
+            own_module("workers.crawler", *line),
+            ends_with_us=True,
             stdout=sys.stderr,  # keeps a spider's prints out of the result
             pass_fds=(write_fd, given_fd),
-            start_new_session=True,  # Ctrl-C reaches it through us, each one once
         ) as process,
     ):
         os.close(write_fd)
@@ -125,7 +123,7 @@ def _in_a_process(
     }
 
 
-def _wait(process: subprocess.Popen[bytes], pulse: PulseReader, interrupts: Any) -> tuple[CrawlerRecord | None, ExitKind | None]:
+def _wait(process: ChildProcess, pulse: PulseReader, interrupts: Any) -> tuple[CrawlerRecord | None, ExitKind | None]:
     """Wait for its end; return its last record, with the highest memory of all, and the end that it announced."""
     signals, last, peak, announced = 0, None, 0, None
     while True:

@@ -26,7 +26,7 @@ from shutil import which
 from types import FrameType
 from typing import IO
 
-from redis_components.embedded.die_with_parent import tied
+from redis_components.embedded.child_process import ChildProcess
 from redis_components.errors import TrawlError
 from workers.node.health import Condition, StatusFile
 from workers.node.health_check import read_line
@@ -127,8 +127,7 @@ class _Running:
     def __init__(self, service: Service, on_line: OnLine) -> None:
         self.service = service
         self._on_line = on_line
-        self._process: subprocess.Popen[str] | None = None
-        self._group: int | None = None  # to be ended; its number may be another group's once it is empty
+        self._process: ChildProcess | None = None
         self._reader: threading.Thread | None = None
         self._said: deque[str] = deque(maxlen=LAST_LINES)
         self._deaths: deque[float] = deque(maxlen=MAX_RESTARTS + 1)
@@ -152,20 +151,19 @@ class _Running:
             raise ServiceFailed(f"{self.service.name} cannot be started: {self.service.command[0]} is not an executable program")
         self._said.clear()
         try:
-            self._process = subprocess.Popen(
-                tied(*self.service.command),
-                stdin=subprocess.DEVNULL,
+            self._process = ChildProcess(
+                self.service.command,
+                ends_with_us=True,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
                 errors="replace",
                 env={**os.environ, "PYTHONUNBUFFERED": "1", **self.service.environment},
-                start_new_session=True,
             )
         except OSError as error:
             raise ServiceFailed(f"{self.service.name} cannot be started: {error}") from error
         assert self._process.stdout
-        self._group, self._start_at = self._process.pid, None
+        self._start_at = None
         self._look = _StatusLook(self.service.role, self._process.pid) if self.service.role else None
         self._reader = threading.Thread(target=self._read, args=(self._process.stdout,), name=self.service.name, daemon=True)
         self._reader.start()
@@ -216,10 +214,8 @@ class _Running:
 
     def _end_group(self) -> None:
         """SIGKILL, once, for what is left of it and of what it started in its session."""
-        if self._group is not None:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._group, signal.SIGKILL)
-            self._group = None
+        if self._process:
+            self._process.kill_group()
         if self._reader:
             self._reader.join(KILLED_S)  # its last words; a pipe that a grandchild holds open must not keep us
 

@@ -11,17 +11,15 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import signal
 import subprocess
 import tempfile
 import time
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 from urllib.parse import urlsplit
 
-from redis_components.embedded.die_with_parent import tied
+from redis_components.embedded.child_process import ChildProcess
 from redis_components.errors import TrawlError
 from workers.process.run_module import own_module
 
@@ -59,7 +57,7 @@ class ForumProcess:
         given = {"seed": seed, **sizes, "rate": rate, "pace": pace, "port": port}
         self._options = [f"--{name}={value}" for name, value in given.items() if value is not None]
         self._errors: BinaryIO | None = None
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ChildProcess | None = None
         self.url = ""
         self.pid = 0
 
@@ -75,9 +73,9 @@ class ForumProcess:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (stop() closes it)
         with tempfile.TemporaryDirectory(prefix="trawl-forum-") as folder:
             ready = Path(folder) / "ready.json"
-            command = tied(*own_module("demo.forum", *self._options, f"--ready-file={ready}"))
+            command = own_module("demo.forum", *self._options, f"--ready-file={ready}")
             try:
-                self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=self._errors, start_new_session=True)
+                self._process = ChildProcess(command, ends_with_us=True, stdout=subprocess.DEVNULL, stderr=self._errors)
                 self._wait_for(ready)
             except BaseException:
                 self.stop()
@@ -88,13 +86,7 @@ class ForumProcess:
         """End the server and everything in its process group; returns its exit code, None if it does not run."""
         process, self._process = self._process, None
         if process is not None:
-            process.terminate()
-            try:
-                process.wait(_STOP_S)
-            except subprocess.TimeoutExpired:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+            process.stop(_STOP_S)
         if self._errors is not None:
             self._errors.close()
             self._errors = None

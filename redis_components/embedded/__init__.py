@@ -29,6 +29,7 @@ from redis_components.errors import RedisUnavailable
 from redis_components.server.variables import project_dir, variable
 
 from . import files, server
+from .child_process import ChildProcess
 from .files import ServerFolder, ServerState, data_dir
 from .server import ServerBinary, choose
 
@@ -145,14 +146,12 @@ def _start_keeper(place: ServerFolder, binary: ServerBinary, lock: int) -> None:
     except OSError as exc:
         raise place.cannot_write(exc) from exc
     with log:
-        starter = subprocess.Popen(
+        starter = ChildProcess(
             command,
             cwd=Path(redis_components.__file__).parents[1],  # `-m` finds the package there, installed or not
-            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,
             pass_fds=(lock,),
-            start_new_session=True,  # Ctrl-C in this terminal must not stop the server of all
         )
     with starter:
         assert starter.stdout is not None

@@ -22,7 +22,7 @@ from redis_components.errors import RedisUnavailable
 from redis_components.server.variables import variable
 
 from . import files
-from .die_with_parent import tied
+from .child_process import ChildProcess
 from .files import write_private
 
 MINIMUM = (6, 2)
@@ -194,7 +194,7 @@ class Server:
     def __init__(self, binary: ServerBinary, config: ServerConfig) -> None:
         self.binary = binary
         self.config = config
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: ChildProcess | None = None
 
     @property
     def pid(self) -> int | None:
@@ -227,31 +227,22 @@ class Server:
         """Stop by SIGTERM, so that the append-only file is written to its end; by SIGKILL if that takes longer than
         `timeout_s`.
         """
-        if self.process and self.running:
-            self.process.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(timeout_s)
-        self.kill()
+        if self.process:
+            self.process.stop(timeout_s)
 
     def kill(self) -> None:
         """Kill the server at once, by SIGKILL."""
         if self.process:
-            self.process.kill()
-            self.process.wait()
+            self.process.end(0)
 
     def _launch(self) -> int:
         """Start the process and return where in the log its words begin."""
         conf = self.config.write()
         with self._alone() as lock, self.config.log.open("ab") as log:
             log_start = log.tell()
-            self.process = subprocess.Popen(
-                tied(str(self.binary.path), conf.name),
-                cwd=self.config.directory,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                pass_fds=(lock,),
-                start_new_session=True,  # Ctrl-C in the terminal is not for the server
+            command = [str(self.binary.path), conf.name]
+            self.process = ChildProcess(
+                command, ends_with_us=True, cwd=self.config.directory, stdout=log, stderr=log, pass_fds=(lock,)
             )
         return log_start
 

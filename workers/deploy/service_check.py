@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
@@ -13,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 import redis
 
+from redis_components.embedded.child_process import ChildProcess
 from redis_components.server.untrusted_values import as_text
 from workers.fleet.sizes import as_declared, declared_fleet, largest_fleet
 from workers.process.options import CrawlerOptions, handed_over
@@ -85,22 +84,7 @@ def run_apart(module: str, options: CrawlerOptions, seconds: float, most: int) -
     """
     environment = {**os.environ, **({"SCRAPY_SETTINGS_MODULE": options.project} if options.project else {})}
     with handed_over(options) as (line, given_fd), tempfile.TemporaryFile() as output:
-        child = subprocess.Popen(
-            own_module(module, *line, python=options.python),
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            pass_fds=(given_fd,),
-            start_new_session=True,
-        )
-        code = None
-        try:
-            with suppress(subprocess.TimeoutExpired):
-                code = child.wait(seconds)
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
+        command = own_module(module, *line, python=options.python)
+        code = ChildProcess(command, env=environment, stdout=output, stderr=output, pass_fds=(given_fd,)).end(seconds)
         output.seek(-min(output.tell(), most), os.SEEK_END)
         return code, output.read()

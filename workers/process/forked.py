@@ -24,6 +24,7 @@ from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 
+from redis_components.embedded.child_process import ChildProcess, ProcessGroup
 from workers.environment.variables import Fleet
 from workers.process.options import CrawlerOptions, handed_over
 from workers.process.run_module import own_module
@@ -40,7 +41,7 @@ UNKNOWN = -0x1000
 
 _owner: int | None = None
 """Warm parents end with this process; None: with the one that asks."""
-_started: list[subprocess.Popen[bytes]] = []
+_started: list[ChildProcess] = []
 _cold: dict[str, float] = {}
 
 
@@ -56,7 +57,7 @@ def is_own(connection: socket.socket) -> bool:
     return bool(user == os.getuid())
 
 
-class ForkedProcess:
+class ForkedProcess(ProcessGroup):
     """A child of a warm parent, with the methods of `subprocess.Popen` that are used of a child."""
 
     def __init__(self, connection: socket.socket, pid: int, orders: socket.socket) -> None:
@@ -188,12 +189,10 @@ def _start(name: str, environment: Mapping[str, str], python: str) -> bool:
         listener.listen(512)
         arguments = (str(listener.fileno()), str(_owner or os.getpid()), "-" * LINE_ROOM)
         _started.append(
-            subprocess.Popen(
+            ChildProcess(
                 own_module("workers.crawler.warm_parent", *arguments, python=python),
-                stdin=subprocess.DEVNULL,
                 pass_fds=(listener.fileno(),),
                 env=dict(environment),
-                start_new_session=True,
             )
         )
     return True

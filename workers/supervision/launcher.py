@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 
 from redis_components.embedded import redis_url
+from redis_components.embedded.child_process import ChildProcess
 from redis_components.server.url import with_login
 from workers.environment.variables import Fleet
 from workers.logs.slot_log import SlotLog
@@ -46,9 +47,7 @@ logger = logging.getLogger(__name__)
 class LaunchedCrawler:
     """A crawler process in a new session; made by `launch`. Call `poll` and `pulse` often; neither waits."""
 
-    def __init__(
-        self, process: subprocess.Popen[bytes] | ForkedProcess, pulse: PulseReader, page: SharedPage, kin: object = None
-    ) -> None:
+    def __init__(self, process: ChildProcess | ForkedProcess, pulse: PulseReader, page: SharedPage, kin: object = None) -> None:
         self._process = process
         self._tree = ProcessTree(process.pid)
         self._pulse = pulse
@@ -164,7 +163,7 @@ class LaunchedCrawler:
     def kill(self) -> None:
         """Send SIGKILL to its whole group, and wait for it to be gone."""
         self._tree.look()
-        self._signal_group(signal.SIGKILL)
+        self._process.kill_group()
         self._process.wait()
 
     def goes_on(self, options: CrawlerOptions) -> bool:
@@ -186,17 +185,12 @@ class LaunchedCrawler:
 
     def close(self) -> None:
         """End the processes that it left behind, and release the pipe, after its end."""
-        self._signal_group(signal.SIGKILL)
+        self._process.kill_group()
         self._tree.kill_others()  # a browser may have another group
         self._pulse.close()
         self._page.close()
         if isinstance(self._process, ForkedProcess):
             self._process.close()
-
-    def _signal_group(self, number: int) -> None:
-        # The group has the crawler's pid as its id: that is not given to anybody else while one member is left.
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, number)
 
 
 def _environment(options: CrawlerOptions) -> dict[str, str]:
@@ -245,17 +239,10 @@ def launch(options: CrawlerOptions, log: SlotLog, resting: LaunchedCrawler | Non
     return LaunchedCrawler(process, pulse, page, kin)
 
 
-def _executed(options: CrawlerOptions, environment: dict[str, str], log_fd: int) -> subprocess.Popen[bytes]:
+def _executed(options: CrawlerOptions, environment: dict[str, str], log_fd: int) -> ChildProcess:
     with handed_over(options) as (line, given_fd):
-        return subprocess.Popen(
-            own_module("workers.crawler", *line, python=options.python),
-            stdin=subprocess.DEVNULL,
-            stdout=log_fd,
-            stderr=log_fd,
-            pass_fds=(*options.descriptors, given_fd),
-            env=environment,
-            start_new_session=True,  # Ctrl-C in the worker's terminal is for the worker, which stops its crawlers itself
-        )
+        command, files = own_module("workers.crawler", *line, python=options.python), (*options.descriptors, given_fd)
+        return ChildProcess(command, stdout=log_fd, stderr=log_fd, pass_fds=files, env=environment)
 
 
 TICK_S = 0.25  # between checks of a crawler; its reports, its end and orders of the fleet are noticed at once
