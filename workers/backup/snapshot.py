@@ -6,7 +6,6 @@ into memory three times, and an older server refuses it.
 
 from __future__ import annotations
 
-import inspect
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,7 +21,7 @@ from redis_components.errors import TrawlError
 from redis_components.keys import CrawlKeys, limits_key
 from redis_components.server.names import fleet_namespace, literal
 from redis_components.server.untrusted_values import as_bytes, as_text, readable
-from workers.state.keys import FleetKeys
+from workers.state.keys import FleetKeys, fixed_keys
 
 SCANNED = 1_000  # keys for each round trip
 
@@ -75,8 +74,7 @@ class KeyNames:
 
     def fixed(self) -> list[bytes]:
         """Return the keys that have the same name in each fleet of these services, also where they do not exist now."""
-        keys_of: list[FleetKeys | CrawlKeys] = [FleetKeys(), *self.crawls]
-        named = [key for keys in keys_of for key in _without_parameters(keys)]
+        named = [key for keys in (FleetKeys(), *self.crawls) for key in fixed_keys(keys)]
         named += [key for crawl in self.crawls for key in (*crawl.more_start_urls, *crawl.turn_keys)]
         return [key for key in dict.fromkeys(name.encode() for name in named) if not self.is_of_living_processes(key)]
 
@@ -99,16 +97,6 @@ def key_names(client: redis.Redis, services: Iterable[str]) -> KeyNames:
 
 def _bases(keys: CrawlKeys) -> list[str]:
     return [keys.requests, keys.dupefilter, keys.start_urls, *keys.more_start_urls, keys.items, keys.stats, keys.limits]
-
-
-def _without_parameters(keys: FleetKeys | CrawlKeys) -> Iterator[str]:
-    """Yield the results of all methods without parameters."""
-    for cls in type(keys).__mro__[:-1]:
-        for name, method in vars(cls).items():
-            if inspect.isfunction(method) and not name.startswith("_") and method.__code__.co_argcount == 1:
-                made = method(keys)
-                if isinstance(made, str):
-                    yield made
 
 
 PORTION = 500  # elements

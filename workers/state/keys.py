@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 
 from redis_components.keys import NamespaceKeys
@@ -366,6 +367,16 @@ class FleetKeys(NamespaceKeys):
         Written by `reconcile_fleet`; read by `slot_renew.lua`; removed by `slot_acquire.lua` and `slot_release.lua`.
         """
         return f"{self.prefix}:orders"
+
+
+def fixed_keys(keys: object) -> dict[str, str]:
+    """Return the keys that a method without parameters names, each with its type: `HASH`, `STRING with TTL`, `LIST, SET or ZSET`.
+
+    The type is the first word of the method's docstring, as in docs/reference/redis-keys.md.
+    """
+    methods = [one for cls in type(keys).__mro__[:-1] for one in vars(cls).items() if inspect.isfunction(one[1])]
+    named = [method for name, method in methods if name[0] != "_" and method.__code__.co_argcount == 1]
+    return {key: (method.__doc__ or "").partition(":")[0] for method in named if isinstance(key := method(keys), str)}
 
 
 LUA = Path(__file__).with_name("lua")

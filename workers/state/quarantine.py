@@ -6,6 +6,7 @@ checked by the function that its reader uses, so both agree.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -30,7 +31,7 @@ from redis_components.server.untrusted_values import (
 )
 from redis_components.start_tasks.seeding import mark_of
 from workers.application import Check, application
-from workers.state.keys import FleetKeys
+from workers.state.keys import FleetKeys, fixed_keys
 
 from .autoscaling import Autoscaling
 from .beats import StoredEntry, round_of
@@ -50,7 +51,7 @@ MOST_FIELDS = 5_000
 """Fields of one hash that are checked: hashes of the fleet have fewer, hashes of forums rarely more."""
 SHOWN = 60  # characters of a value
 
-HASH, LIST, STRING, ZSET, STREAM = ("hash",), ("list",), ("string",), ("zset",), ("stream",)
+HASH, STRING, ZSET = ("hash",), ("string",), ("zset",)
 QUEUE = ("zset", "list", "set", "hash", "stream")
 """READY has the type of its queue class; no class stores requests in a string."""
 
@@ -122,58 +123,17 @@ def set_aside(client: redis.Redis, one: Foreign) -> bool:
 
 def _types(fleet: FleetKeys, crawls: Iterable[CrawlKeys]) -> dict[str, tuple[str, ...]]:
     """Return every key with a fixed name, and its allowed types."""
-    hashes = (
-        *(fleet.desired(), fleet.fences(), fleet.crawlers(), fleet.nodes(), fleet.drained_nodes(), fleet.roll()),
-        *(fleet.autoscale(), fleet.holds(), fleet.beat_runs(), fleet.beat_begun(), fleet.schedule(), fleet.orders()),
-        *(
-            fleet.crawls(),
-            fleet.services(),
-            fleet.jobs(),
-            fleet.group_runs(),
-            fleet.silenced(),
-            fleet.versions(),
-            fleet.breakers(),
-            fleet.samples("minute"),
-            fleet.samples("hour"),
-        ),
-    )
     types: dict[str, tuple[str, ...]] = {fleet.aside(): HASH}  # first: foreign values are moved there
-    types |= {**dict.fromkeys(hashes, HASH), fleet.beat_leader(): STRING}
-    types |= {
-        fleet.beats(): ZSET,
-        fleet.errors(): LIST,
-        fleet.runs(): LIST,
-        fleet.dead_messages(): LIST,
-        fleet.ended_members(): LIST,
-    }
-    types |= {fleet.audit(): STREAM, fleet.troubles(): HASH, fleet.writable(): STRING}
+    types |= {fleet.samples(step): HASH for step in ("minute", "hour")} | _fixed(fleet)
     for keys in crawls:
-        types |= _types_of_crawl(keys)
+        types |= _fixed(keys) | dict.fromkeys(keys.turn_keys, ZSET) | {keys.ready(): QUEUE, keys.writer(): STRING}
+        types.pop(keys.fingerprints())  # of any type, by a dupefilter of the project's own
     return types
 
 
-def _types_of_crawl(keys: CrawlKeys) -> dict[str, tuple[str, ...]]:
-    hashes = (
-        *(keys.counters(), keys.numbers(), keys.holds(), keys.parked(), keys.start_tokens(), keys.threads()),
-        *(keys.pending(), keys.seeded(), keys.stats_hash(), keys.start_deaths()),
-        *(keys.all_limits(), keys.notes(), keys.validators(), keys.older_validators()),
-        *(keys.overflow(), keys.fed_ids(), keys.fed_waiting()),
-    )
-    lists = (keys.dead(), keys.later_tasks(), keys.backlog(), keys.items_moving(), keys.bad_items())
-    sorted_sets = (
-        *(keys.owners(), keys.later_turns(), *keys.turn_keys),
-        *(keys.lanes(), keys.later_requests(), keys.overflow_order(), keys.robots()),
-    )
-    return {
-        **dict.fromkeys(hashes, HASH),
-        **dict.fromkeys(lists, LIST),
-        **dict.fromkeys(sorted_sets, ZSET),
-        keys.start_tasks(): ("list", "set", "zset"),
-        keys.item_stream(): ("list", "stream"),
-        keys.ready(): QUEUE,
-        keys.writer(): STRING,
-        keys.forgotten(): STRING,
-    }
+def _fixed(keys: object) -> dict[str, tuple[str, ...]]:
+    kinds = {key: kind for key, kind in fixed_keys(keys).items() if kind != "STRING"}  # one that does not end is no lock
+    return {key: tuple(re.split(", | or ", kind.removesuffix(" with TTL").lower())) for key, kind in kinds.items()}
 
 
 def _slots(client: redis.Redis, fleet: FleetKeys, services: Iterable[str]) -> dict[str, tuple[str, ...]]:
