@@ -27,7 +27,7 @@ PAGES = 350
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Iterator[ToyFleet]:
-    settings = {"SCRAPY_SETTINGS_MODULE": "tests.support.link_fleet_settings", "TRAWL_NODE_CRAWLERS": "2"}
+    settings = {"SCRAPY_SETTINGS_MODULE": "link_fleet_settings", "TRAWL_NODE_CRAWLERS": "2"}
     with ToyFleet(tmp_path, "links=2", **settings) as fleet:
         yield fleet
 

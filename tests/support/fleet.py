@@ -16,16 +16,19 @@ from tests.support.redis_server import RedisServer
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry
 
 ROOT = Path(__file__).resolve().parents[2]
+PROJECTS = ROOT / "tests/support/projects"
 MARK = "TRAWL_TEST_FLEET"  # environment variable of every process of a fleet: its folder
 
 
 def toy_environment(redis_url: str, data: Path, **more: str) -> dict[str, str]:
     """The environment of a process that shall work with the toy project on this Redis."""
+    paths = (str(PROJECTS), more.pop("PYTHONPATH", "") or os.environ.get("PYTHONPATH", ""))
     return {
         **os.environ,
         "TRAWL_REDIS_URL": redis_url,
         "TRAWL_DATA_DIR": str(data),
-        "SCRAPY_SETTINGS_MODULE": "tests.support.toy.settings",
+        "SCRAPY_SETTINGS_MODULE": "toy_settings",
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
         "TRAWL_FLEET": "toy=1",
         "TRAWL_NODE_CRAWLERS": "4",  # each is a process of the pool, which most tests do not need
         "PYTHONUNBUFFERED": "1",

@@ -136,6 +136,7 @@ def main(paths: list[str]) -> dict[str, object]:
         raise SystemExit(f"memory that is shared by fork after importing {modules}: what one program writes, the next would read")
     request = in_new_process(socket.socket(fileno=int(descriptor)))
     gc.enable()
+    gc.set_threshold(10_000, 20, 20)  # as in the tests' own processes
     become(request, paths)
     return request
 
