@@ -3,6 +3,7 @@
 - `redis_server`  the session's own server (`tests.support.redis_server.RedisServer`); do not stop it: make your own for faults
 - `redis_client`  a `redis.Redis` on it, empty at the start of each test
 - `redis_url`     the URL of the same empty server, for processes and for `connect(url)`
+- `empty_sqlite`  a SQLite file with all tables, to be copied
 - `no_process_left`  fails the test when a process started in it outlives it
 - `processes` (marker)  the test starts processes; `make test-fast` leaves it out. In tests/unit a test without it may start none
 - for all tests: TRAWL_DATA_DIR is a temporary folder, no `.env` is read, and the variables that name a Redis, a broker, a
@@ -263,6 +264,16 @@ def redis_client(redis_server: RedisServer) -> Iterator[redis.Redis]:
 def redis_url(redis_server: RedisServer, redis_client: redis.Redis) -> str:
     """URL (with password) of the session's server, which is empty now."""
     return redis_server.url
+
+
+@pytest.fixture(scope="session")
+def empty_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite file with all tables: copying it is cheaper than running the migrations for each test."""
+    from forums.storage import Database  # half a second, which few tests need
+
+    file = tmp_path_factory.mktemp("empty") / "trawl.sqlite"
+    Database.from_url(f"sqlite:///{file}").open().close()
+    return file
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
@@ -15,7 +16,6 @@ import pytest
 import redis
 
 from cli.views.output import in_plain_json
-from forums.storage import Database
 from redis_components.keys import CrawlKeys
 from tests.support.trawl_command import Trawl, commands
 from workers.state.jobs import Job, Jobs
@@ -34,9 +34,11 @@ BY_NAME = {"counts", "foreign", "unreadable", "kwargs", "arguments", "settings",
 
 
 @pytest.fixture
-def trawl(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Trawl:
-    with Database.from_url(f"sqlite:///{tmp_path}/data/trawl.sqlite").open():
-        pass
+def trawl(
+    redis_url: str, tmp_path: Path, empty_sqlite: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Trawl:
+    (tmp_path / "data").mkdir(0o700)
+    shutil.copy(empty_sqlite, tmp_path / "data")
     return commands(redis_url, tmp_path, monkeypatch, capfd)
 
 

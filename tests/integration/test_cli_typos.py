@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,11 @@ from tests.support.trawl_command import Trawl, commands, one_line
 
 
 @pytest.fixture
-def trawl(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Trawl:
-    with Database.from_url(f"sqlite:///{tmp_path}/data/trawl.sqlite").open():
-        pass
+def trawl(
+    redis_url: str, tmp_path: Path, empty_sqlite: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Trawl:
+    (tmp_path / "data").mkdir(0o700)
+    shutil.copy(empty_sqlite, tmp_path / "data")
     return commands(redis_url, tmp_path, monkeypatch, capfd)
 
 

@@ -16,6 +16,8 @@ import pytest
 import redis
 
 from forums.storage import Database, parse
+from tests.support import forked_commands
+from tests.support.fleet import ROOT
 from tests.support.items import at, comment, wire
 from tests.support.trawl_command import Trawl, commands, one_line
 from workers.process.run_module import own_module
@@ -59,12 +61,15 @@ def ask(
     *options: str,
     environment: Mapping[str, str] = os.environ,
     cwd: Path | None = None,
+    forked: bool = False,
 ) -> dict[str, Any]:
-    """Answers by the names of the questions."""
+    """Answers by the names of the questions; `forked`: the commands that answer are forked, which pays from four on."""
     server = own_module("cli.main", "mcp", *options)
+    if forked and not os.environ.get("COLD_STARTS"):
+        server = [sys.executable, "-P", "-m", "tests.support.forked_commands", "mcp", *options]
     done = subprocess.run(
         [sys.executable, "-c", CLIENT, json.dumps(server), json.dumps(questions)],
-        env={**environment, "PYTHONPATH": os.pathsep.join([str(SDK), environment.get("PYTHONPATH", "")])},
+        env={**environment, "PYTHONPATH": os.pathsep.join([str(SDK), str(ROOT)]), forked_commands.ROOM: "-" * 4_000},
         cwd=cwd,
         capture_output=True,
         text=True,

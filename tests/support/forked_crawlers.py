@@ -73,7 +73,9 @@ def run(command: Sequence[str], *, capture_output: bool, timeout: float, check: 
 
 
 class Popen(ForkingPopen):
-    """`subprocess.Popen`, which forks crawlers, their warm parents, and checks."""
+    """`subprocess.Popen`, which forks crawlers, their warm parents, checks, lists of spiders and files of runs."""
+
+    programs = FORKED
 
     def fork(self, asked: Mapping[str, Any], files: Sequence[int]) -> int | None:
         command, begin, tie = list(asked["args"]), own_module("workers.crawler")[:-1], tied()
@@ -81,7 +83,7 @@ class Popen(ForkingPopen):
         parent = os.getpid() if command[: len(tie)] == tie else 0
         command = command[len(tie) :] if parent else command
         what = command[len(begin)] if command[: len(begin)] == begin else ""
-        if what not in FORKED or any(name.startswith("OTEL_") for name in environment):
+        if what not in self.programs or any(name.startswith("OTEL_") for name in environment):
             return None
         if pid := os.fork():
             return pid

@@ -46,14 +46,6 @@ def prepared_mariadb(mariadb_server: MariadbServer) -> PreparedDatabases:
     return PreparedDatabases(mariadb_server.new_database)
 
 
-@pytest.fixture(scope="session")
-def empty_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A SQLite file with all tables: copying it is cheaper than running the migrations for each test."""
-    file = tmp_path_factory.mktemp("empty") / "trawl.sqlite"
-    Database.from_url(f"sqlite:///{file}").open().close()
-    return file
-
-
 @pytest.fixture(params=["sqlite", "postgresql", "mysql"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """URL of an empty database of each kind, which has all tables where the test asks for `database`, too."""
