@@ -47,7 +47,7 @@ def start(
     group: Annotated[str, typer.Option("--group", metavar="NAME", help="A group of trawl.toml.")] = "",
     everything: Annotated[bool, typer.Option("--all", help="Every spider of the project.")] = False,
     arguments: SpiderArguments = None,
-    at_once: Annotated[int, typer.Option("--at-once", metavar="N", min=0, help="Members that crawl at a time.")] = 0,
+    at_once: Annotated[int, typer.Option("--at-once", metavar="N", min=0, max=1000, help="Members that crawl at a time.")] = 0,
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> int:

@@ -26,7 +26,7 @@ from redis_components.server.fleet_file import FILE, declared, faulty, record_of
 from redis_components.server.names import is_name
 from workers.consumers.targets import is_target
 from workers.state.beats import SPAN, UNITS, StoredEntry, parse_cron
-from workers.state.group_runs import Bounds, quota_lane
+from workers.state.group_runs import Bounds, RunTerms, quota_lane
 
 from .spider_list import SpiderEntry
 
@@ -39,7 +39,7 @@ _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)", re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Group:
+class Group(RunTerms):
     """The declaration of a group. Members are the spiders that fit to one of `spiders`, `modules` and `attributes`."""
 
     spiders: tuple[str, ...] = ()
@@ -52,44 +52,10 @@ class Group:
     """Names or patterns of spiders that are left out."""
     cron: str = ""
     """Minute, hour, day of the month, month, day of the week; "": the group runs when it is asked for."""
-    timezone: str = "UTC"
-    """Of `cron` and `deadline`, by its name in the IANA database."""
-    deadline: str = ""
-    """Time of the day (`06:00`), or time after the start (`3h`), at which a run ends; "": when all its members are over."""
-    at_once: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 10
-    """Members that crawl at a time."""
-    crawlers: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
-    """Crawlers of each member."""
-    project: str = ""
-    """Module of the project's Scrapy settings; "": the nodes' own project."""
-    memory_mb: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 0
-    """Most memory of each crawler; 0: no bound of the group's own."""
-    priority: Annotated[int, msgspec.Meta(ge=-100, le=100)] = 0
-    """Its members get places before those of groups, jobs and services with a lower one; services have 0."""
-    quota: str = ""
-    """A quota of `[quotas]`, which groups share."""
-    arguments: dict[str, Any] = field(default_factory=dict)
-    """Of each spider, as with `-a`."""
-    settings: dict[str, Any] = field(default_factory=dict)
-    """Scrapy settings of each member, as with `-s`."""
     overlap: Overlap = "skip"
     """A run that is due while the last one goes on is left out, begins after it, or takes its place."""
     catch_up: bool = True
     """A run that was due while no beat led is made up once."""
-    keep_runs: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 30
-    """Runs of which the outcomes and files are kept."""
-    files: str = ""
-    """Place of the files of its runs: a folder, taken from the data folder, or `s3://BUCKET/PREFIX`; "": their items go
-    where those of a service of this name go.
-    """
-    format: str = "jsonlines"
-    """Of the files: jsonlines, csv, parquet, or any of the project's FEED_EXPORTERS; `feeds`: only the project's own FEEDS."""
-    key: str = ""
-    """Field that is another one in each item: of items with the same value a file has one."""
-    bounds: dict[str, Bounds] = field(default_factory=dict)
-    """Bounds of members, by name or pattern, in place of comparisons with their last runs."""
-    keep_days: Annotated[int, msgspec.Meta(ge=0, le=36_500)] = 0
-    """Days after which the files of a run are removed; 0: they are not."""
 
     def entry(self, name: str) -> StoredEntry:
         """Return the entry of beat's schedule for its runs."""
@@ -205,7 +171,7 @@ def zone_of(name: str) -> ZoneInfo:
         raise ConfigError(f"timezone: {name!r:.100} is not a time zone: write one such as Europe/Berlin") from None
 
 
-def deadline_at(group: Group, start: float) -> float | None:
+def deadline_at(group: RunTerms, start: float) -> float | None:
     """Return the time (epoch s) at which a run that begins at `start` ends at the latest; None for no deadline.
 
     Raises ConfigError. A time of the day is the first one after the start, by the group's clock.

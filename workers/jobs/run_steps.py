@@ -26,7 +26,7 @@ from workers.state.registry import Registry, Slot
 from workers.state.reports import Note, note
 
 from . import jobs
-from .groups import Group, deadline_at
+from .groups import deadline_at
 from .verdict import CrawlEvidence, Finding, as_member, find, forecast, last_finished
 
 STARTS_AT_ONCE = 50
@@ -183,8 +183,8 @@ class _Step:
         before = [one for one in self._everything if one.group == self._run.group and one.started_at < self._run.started_at]
         if any(not one.state.ended for one in before):
             return []
-        group = Group(deadline=self._run.deadline, timezone=self._run.timezone)
-        begun = replace(self._run, state=RunState.RUNNING, started_at=self._now, deadline_at=deadline_at(group, self._now))
+        deadline = deadline_at(self._run, self._now)
+        begun = replace(self._run, state=RunState.RUNNING, started_at=self._now, deadline_at=deadline)
         return [f"run {begun.id} begins"] if self._runs.swap(begun) else []
 
     def _job(self, spider: str) -> Job | None:

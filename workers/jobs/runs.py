@@ -93,30 +93,21 @@ def _start(client: redis.Redis, given: RunOrder) -> GroupRun:
     if quota.per_minute:  # before a member sends anything
         limits.write(client, limits.read(client, limits_key()), {quota_lane(group.quota): quota.limits()}, limits.FROM_FILES)
     moment = datetime.fromtimestamp(now, UTC)
+    terms = group.terms() | {
+        "at_once": given.at_once or group.at_once,
+        "crawlers": given.crawlers or group.crawlers,
+        "arguments": as_texts({**group.arguments, **given.arguments}),
+        "settings": as_texts({**_memory(group.memory_mb), **group.settings, **_counted(group, quota)}),
+    }
     run = GroupRun(
+        **terms,
         id=f"{given.group}-{moment:%Y%m%dT%H%M%S}",
         group=given.group,
         state=RunState.QUEUED if open_runs else RunState.RUNNING,
         started_at=now,
         deadline_at=None if open_runs else deadline_at(group, now),
         members=len(given.spiders),
-        at_once=given.at_once or group.at_once,
-        crawlers=given.crawlers or group.crawlers,
-        project=group.project,
-        deadline=group.deadline,
-        timezone=group.timezone,
-        memory_mb=group.memory_mb,
-        priority=group.priority,
-        quota=group.quota,
         most_crawlers=quota.most_crawlers(group.memory_mb),
-        arguments=as_texts({**group.arguments, **given.arguments}),
-        settings=as_texts({**_memory(group.memory_mb), **group.settings, **_counted(group, quota)}),
-        keep_runs=group.keep_runs,
-        files=group.files,
-        format=group.format,
-        key=group.key,
-        keep_days=group.keep_days,
-        bounds=group.bounds,
         by=given.by,
         of=given.of,
     )
@@ -178,26 +169,7 @@ def rerun(client: redis.Redis, name: str, *, failed: bool = False, by: str = "")
     if not chosen:
         raise ConfigError(f"{run.id} has no failed member")
     given = dict(zip(chosen, GroupRuns(client).modules(run.id, chosen), strict=True))
-    group = Group(
-        spiders=tuple(chosen),
-        deadline=run.deadline,
-        timezone=run.timezone,
-        at_once=run.at_once,
-        crawlers=run.crawlers,
-        project=run.project,
-        memory_mb=run.memory_mb,
-        priority=run.priority,
-        quota=run.quota,
-        arguments=dict(run.arguments),
-        settings=dict(run.settings),
-        overlap="queue",
-        keep_runs=run.keep_runs,
-        files=run.files,
-        format=run.format,
-        key=run.key,
-        keep_days=run.keep_days,
-        bounds=run.bounds,
-    )
+    group = Group(**run.terms(), spiders=tuple(chosen), overlap="queue")
     return start(client, RunOrder(group=run.group, declared=group, spiders=given, by=by, of=run.id))
 
 

@@ -7,7 +7,7 @@ follows and ends runs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Annotated, Any
@@ -141,7 +141,51 @@ class EndedMember(Member):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupRun(JsonRecord):
+class RunTerms:
+    """Terms of the runs of a group, as the group declares them: for runs that begin later, and for those of the same members."""
+
+    timezone: str = "UTC"
+    """Of `cron` and `deadline`, by its name in the IANA database."""
+    deadline: str = ""
+    """Time of the day (`06:00`), or time after the start (`3h`), at which a run ends; "": when all its members are over."""
+    at_once: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 10
+    """Members that crawl at a time."""
+    crawlers: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
+    """Crawlers of each member."""
+    project: str = ""
+    """Module of the project's Scrapy settings; "": the nodes' own project."""
+    memory_mb: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 0
+    """Most memory of each crawler; 0: no bound of the group's own."""
+    priority: Annotated[int, msgspec.Meta(ge=-100, le=100)] = 0
+    """Its members get places before those of groups, jobs and services with a lower one; services have 0."""
+    quota: str = ""
+    """A quota of `[quotas]`, which groups share."""
+    arguments: dict[str, Any] = field(default_factory=dict)
+    """Of each spider, as with `-a`."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Scrapy settings of each member, as with `-s`."""
+    keep_runs: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 30
+    """Runs of which the outcomes and files are kept."""
+    files: str = ""
+    """Place of the files of its runs: a folder, taken from the data folder, or `s3://BUCKET/PREFIX`; "": their items go
+    where those of a service of this name go.
+    """
+    format: str = "jsonlines"
+    """Of the files: jsonlines, csv, parquet, or any of the project's FEED_EXPORTERS; `feeds`: only the project's own FEEDS."""
+    key: str = ""
+    """Field that is another one in each item: of items with the same value a file has one."""
+    bounds: dict[str, Bounds] = field(default_factory=dict)
+    """Bounds of members, by name or pattern, in place of comparisons with their last runs."""
+    keep_days: Annotated[int, msgspec.Meta(ge=0, le=36_500)] = 0
+    """Days after which the files of a run are removed; 0: they are not."""
+
+    def terms(self) -> dict[str, Any]:
+        """Return the terms, for another record of them."""
+        return {one.name: getattr(self, one.name) for one in fields(RunTerms)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupRun(JsonRecord, RunTerms):
     """One run from its start to its end. Times are Redis's, in epoch seconds."""
 
     MOST = 1024 * 1024  # with arguments and settings
@@ -153,20 +197,9 @@ class GroupRun(JsonRecord):
     started_at: Epoch = 0.0
     ended_at: Epoch | None = None
     deadline_at: Epoch | None = None
-    deadline: str = ""
-    timezone: str = "UTC"
-    """As the group declares them, for runs that begin later, and for those of the same members."""
     members: Count = 0
-    at_once: Count = 10
-    crawlers: Count = 1
-    project: str = ""
-    memory_mb: Count = 0
-    priority: int = 0
-    quota: str = ""
     most_crawlers: Count = 0
     """Of all runs of its quota together; 0: any number."""
-    arguments: dict[str, str] = field(default_factory=dict)
-    settings: dict[str, str] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     """Members that are over, by verdict."""
     alerts: dict[str, int] = field(default_factory=dict)
@@ -181,14 +214,8 @@ class GroupRun(JsonRecord):
     """The member that alone needs so long, with the reason."""
     seconds: Amount = 0.0
     """Of all members that are over."""
-    keep_runs: Count = 30
-    files: str = ""
-    format: str = "jsonlines"
-    key: str = ""
-    keep_days: Count = 0
     stored_at: Epoch | None = None
     """When the files of all its members and its manifest were written."""
-    bounds: dict[str, Bounds] = field(default_factory=dict)
     by: str = ""
     of: str = ""
     """The run whose failed members it runs again."""

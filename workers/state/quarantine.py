@@ -132,7 +132,7 @@ def _types(fleet: FleetKeys, crawls: Iterable[CrawlKeys]) -> dict[str, tuple[str
 
 
 def _fixed(keys: object) -> dict[str, tuple[str, ...]]:
-    kinds = {key: kind for key, kind in fixed_keys(keys).items() if kind != "STRING"}  # one that does not end is no lock
+    kinds = {key: kind for key, kind in fixed_keys(keys).items() if kind != "STRING"}  # without an end: its reader checks it
     return {key: tuple(re.split(", | or ", kind.removesuffix(" with TTL").lower())) for key, kind in kinds.items()}
 
 
