@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 import re
 import time
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import scrapy.utils.request
 from scrapy.dupefilters import BaseDupeFilter
@@ -186,69 +187,59 @@ class RFPDupeFilter(BaseDupeFilter):
             self.logdupes = False
 
 
-def _exact(settings: BaseSettings) -> dict[str, Any]:
-    return {"bits": number_of(settings, "DUPEFILTER_BITS", Exact.bits)}
-
-
-def _rolling(settings: BaseSettings) -> dict[str, Any]:
-    renew = settings.get("DUPEFILTER_RENEW", Rolling.renew)
-    if renew not in list(Renew):
-        raise ConfigError(f"DUPEFILTER_RENEW = {renew!r} is none of {', '.join(Renew)}")
-    max_age_s = number_of(settings, "DUPEFILTER_MAX_AGE", Rolling.max_age_s)
-    return {
-        **_exact(settings),
-        "max_entries": number_of(settings, "DUPEFILTER_MAX_ENTRIES", 0 if max_age_s else defaults.DUPEFILTER_MAX_ENTRIES),
-        "max_age_s": max_age_s,
-        "renew": Renew(renew),
-    }
-
-
-def _bloom(settings: BaseSettings) -> dict[str, Any]:
-    return {
-        "false_positives": number_of(settings, "DUPEFILTER_FALSE_POSITIVES", Bloom.false_positives),
-        "capacity": number_of(settings, "DUPEFILTER_CAPACITY", Bloom.capacity),
-    }
+_NUMBERS = {
+    "bits": "DUPEFILTER_BITS",
+    "max_age_s": "DUPEFILTER_MAX_AGE",
+    "max_entries": "DUPEFILTER_MAX_ENTRIES",
+    "false_positives": "DUPEFILTER_FALSE_POSITIVES",
+    "capacity": "DUPEFILTER_CAPACITY",
+}
+"""The setting of each parameter of a kind."""
 
 
 class _Compact(RFPDupeFilter):
     """A filter other than a plain set; made without `filter`, it has its kind's default parameters."""
 
+    kind: ClassVar[type[Filter]]
+
     def __init__(self, server: redis.Redis, key: str, debug: bool = False, *, filter: Filter | None = None) -> None:
         super().__init__(server, key, debug)
         self.filter = filter or self.filter_from_settings(BaseSettings())
+
+    @classmethod
+    def filter_from_settings(cls, settings: BaseSettings) -> Filter:
+        """Return kind and parameters of the filter. Raises ConfigError for a value out of range."""
+        names = [one.name for one in fields(cls.kind) if one.name in _NUMBERS]
+        found: dict[str, Any] = {name: number_of(settings, _NUMBERS[name], getattr(cls.kind, name)) for name in names}
+        if "max_age_s" in found:
+            renew = settings.get("DUPEFILTER_RENEW", Rolling.renew)
+            if renew not in list(Renew):
+                raise ConfigError(f"DUPEFILTER_RENEW = {renew!r} is none of {', '.join(Renew)}")
+            found["renew"] = Renew(renew)
+            if not found["max_age_s"]:
+                found["max_entries"] = number_of(settings, "DUPEFILTER_MAX_ENTRIES", defaults.DUPEFILTER_MAX_ENTRIES)
+        return cls.kind(**found)
 
 
 class ExactDupeFilter(_Compact):
     """DUPEFILTER_BITS of each fingerprint: about 9 bytes of Redis for each request (`filters.Exact`)."""
 
-    @classmethod
-    def filter_from_settings(cls, settings: BaseSettings) -> Filter:
-        """Return kind and parameters of the filter. Raises ConfigError for a value out of range."""
-        return Exact(**_exact(settings))
+    kind = Exact
 
 
 class RollingDupeFilter(_Compact):
     """Entries expire, by DUPEFILTER_MAX_AGE and DUPEFILTER_MAX_ENTRIES: for crawls that never end (`filters.Rolling`)."""
 
-    @classmethod
-    def filter_from_settings(cls, settings: BaseSettings) -> Filter:
-        """Return kind and parameters of the filter. Raises ConfigError for a value out of range."""
-        return Rolling(**_rolling(settings))
+    kind = Rolling
 
 
 class BloomDupeFilter(_Compact):
     """Under 3 bytes for each request, at the price of some pages that are never fetched (`filters.Bloom`)."""
 
-    @classmethod
-    def filter_from_settings(cls, settings: BaseSettings) -> Filter:
-        """Return kind and parameters of the filter. Raises ConfigError for a value out of range."""
-        return Bloom(**_bloom(settings))
+    kind = Bloom
 
 
 class WindowDupeFilter(_Compact):
     """The last requests exactly, older ones in a Bloom filter (`filters.Window`)."""
 
-    @classmethod
-    def filter_from_settings(cls, settings: BaseSettings) -> Filter:
-        """Return kind and parameters of the filter. Raises ConfigError for a value out of range."""
-        return Window(**_rolling(settings), **_bloom(settings))
+    kind = Window

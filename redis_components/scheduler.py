@@ -240,8 +240,8 @@ class Scheduler(StandaloneScheduler):
 
     def lease_of(self, request: Request) -> str:
         """Return the id of the lease that `request` itself stands for; "" where it has none."""
-        page = self._pages.get(request) if self._crawler is not None else None
-        return page.lease_id if page is not None and page.request is request else ""
+        page = self._book.own(request) if self._crawler is not None else None
+        return page.lease_id if page is not None else ""
 
     def put_off(self, request: Request, *, sent: bool = True) -> bool:
         """Give the lease of `request` back once Scrapy is done with it, with no attempt counted; return False where it has no

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Self, cast
 
 import redis
 
-from redis_components.keys import CrawlKeys, NamespaceKeys, limits_key
+from redis_components.keys import CrawlKeys, NamespaceKeys
 from redis_components.server.untrusted_values import JsonRecord, as_bytes, hash_at, is_foreign, readable
 
 
@@ -46,8 +46,6 @@ class CrawlRecord(JsonRecord):
         keys = record.keys
         if not all((keys.requests, keys.dupefilter, keys.start_urls, keys.items, keys.stats, *keys.more_start_urls)):
             raise ValueError("an empty key")
-        if not keys.limits:  # a crawler of an older version has written it
-            return replace(record, keys=replace(keys, limits=limits_key()))
         return record
 
 

@@ -33,7 +33,7 @@ from redis_components.server.scripts import script
 from redis_components.setting_values import number_of
 
 from .engine import in_background, in_thread, keys_of, known_frontier
-from .internals import running_scheduler
+from .internals import ask_scheduler
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -199,7 +199,7 @@ class ConditionalRequests:
 
     def _received(self, request: Request) -> None:
         """Note the request of an answer that no middleware has refused: it goes to its callback."""
-        if request in self._found and (lease := self._lease(request)):
+        if request in self._found and (lease := ask_scheduler(self._crawler, "lease_of", request)):
             self._at_work[lease] = request
 
     def _name(self, request: Request) -> bytes | None:
@@ -207,10 +207,6 @@ class ConditionalRequests:
         if not wanted or request.method != "GET" or request.body:
             return None
         return name_of(request.url, wanted if isinstance(wanted, str) else "")
-
-    def _lease(self, request: Request) -> str:
-        lease_of = getattr(running_scheduler(self._crawler), "lease_of", None)  # of our Scheduler only
-        return str(lease_of(request)) if lease_of is not None else ""
 
     def _applied(self, batch: Batch, reply: Reply) -> None:  # noqa: ARG002 - the listener's form
         """Store the validators of pages that an exchange has acked."""

@@ -36,10 +36,12 @@ from redis_components.frontier.config import FrontierConfig
 from redis_components.frontier.frontier import Frontier
 from redis_components.frontier.transport import Exchanger, LoopTransport, ThreadTransport
 from redis_components.keys import CrawlKeys
+from redis_components.politeness.limits import default_lane
 from redis_components.server.names import check_one_slot, crawl_name, namespace_of
 from redis_components.setting_values import item_groups, number_of
 
 if TYPE_CHECKING:
+    from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
@@ -214,7 +216,6 @@ CLOSE_TIMEOUT_S = 8.0
 
 _frontiers: WeakKeyDictionary[Crawler, Frontier] = WeakKeyDictionary()
 _deadlines: WeakKeyDictionary[Crawler, float] = WeakKeyDictionary()
-_closing: set[Any] = set()
 
 
 class ReactorClock:
@@ -288,6 +289,13 @@ def frontier_of(crawler: Crawler, adapt: Callable[[FrontierConfig], FrontierConf
     return frontier
 
 
+def lane_of(crawler: Crawler, request: Request, *, or_default: bool = False) -> str:
+    """Return the lane whose limits hold for a request; "" where there are none, or with `or_default` the one that it would be."""
+    frontier = known_frontier(crawler)
+    known = frontier.limits.lane_of(request.meta, request.url) if frontier is not None else ""
+    return known or (default_lane(request.meta, request.url) if or_default else "")
+
+
 def known_frontier(crawler: Crawler) -> Frontier | None:
     """Return the frontier of `crawler`; None where none was made, as with Scrapy's own scheduler and pipelines."""
     return _frontiers.get(crawler)
@@ -335,11 +343,4 @@ def _in_time(crawler: Crawler, action: Callable[[Callable[[], None]], None]) -> 
 def stop_crawl(crawler: Crawler, reason: str) -> None:
     """Close the spider from outside of Scrapy's own flow."""
     assert crawler.engine is not None
-    closing = crawler.engine.close_spider_async(reason=reason)
-    if is_asyncio_available():
-        import asyncio
-
-        _closing.add(task := asyncio.ensure_future(closing))  # the loop itself keeps no reference
-        task.add_done_callback(_closing.discard)
-    else:
-        Deferred.fromCoroutine(closing)
+    in_background(crawler.engine.close_spider_async(reason=reason))

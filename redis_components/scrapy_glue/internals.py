@@ -140,6 +140,12 @@ def running_scheduler(crawler: Crawler) -> Any:
     return getattr(getattr(crawler.engine, "_slot", None), "scheduler", None)
 
 
+def ask_scheduler(crawler: Crawler, method: str, request: Request, **options: Any) -> Any:
+    """Return the result of a method of our Scheduler; None where the crawl has another one."""
+    asked = getattr(running_scheduler(crawler), method, None)
+    return asked(request, **options) if asked is not None else None
+
+
 def calls_finish_request() -> bool:
     """Return True if this Scrapy calls its scheduler when a request is finished."""
     return hasattr(BaseScheduler, "finish_request")
@@ -154,7 +160,7 @@ def watch_finished(
     finished: Callable[[Request], None],
     *,
     begun: Callable[[Request], None] = lambda request: None,
-    failed: Callable[[Request, Failure], None] = lambda request, failure: None,
+    failed: Callable[[Request, Failure], object] = lambda request, failure: None,
 ) -> Callable[[], None]:
     """Call `finished` whenever Scrapy is done with a request; returns a function that wakes the engine.
 

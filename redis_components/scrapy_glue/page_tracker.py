@@ -243,6 +243,11 @@ class PageTracker:
         self._count = count
         self._has_contexts = is_asyncio_available()
 
+    def own(self, request: Request) -> Page | None:
+        """Return the page of `request`; None where it is a part of another one, as for robots.txt or a file, or has no lease."""
+        page = self.pages.get(request)
+        return page if page is not None and page.request is request else None
+
     def begin(self, request: Request) -> None:
         """Begin a page or its part, as Scrapy begins with `request`."""
         if self._has_contexts:
@@ -260,37 +265,33 @@ class PageTracker:
 
     def give_up(self, request: Request, reason: str) -> None:
         """Keep `request` among the dead ones with `reason` (edge f) instead of acking it, once Scrapy is done with it."""
-        page = self.pages.get(request)
-        if page is not None:
+        if page := self.pages.get(request):
             page.give_up(request, reason)
 
-    def fail(self, request: Request, failure: Failure) -> None:
+    def fail(self, request: Request, failure: Failure) -> bool:
         """Keep a page whose callback raised, to be replayed once that is mended. CloseSpider is not a failure of the page, which
-        was not read to its end: it is released (edge d), so that a later run crawls it again.
+        was not read to its end: it is released (edge d), so that a later run crawls it again; then return False.
         """
-        if isinstance(failure.value, CloseSpider):
-            self._cut_off(request)
-        else:
+        failed = not isinstance(failure.value, CloseSpider)
+        if failed:
             self.give_up(request, reason_of(failure))
+        elif page := self.pages.get(request):
+            page.cut_off = True
+        return failed
 
     def fail_item(self, failure: Failure, response: Response | None) -> None:
         """Keep the page of an item that failed in a pipeline."""
         request = getattr(response, "request", None)  # items of start() have no response
-        if request is None:
-            return
-        if isinstance(failure.value, CloseSpider):
+        if request is not None and not self.fail(request, failure):
             # Scrapy itself only logs it here. The page goes back to the queue, so this process must not take it again.
-            self._cut_off(request)
-            stop_crawl(self._crawler, failure.value.reason)
-        else:
-            self.give_up(request, reason_of(failure))
+            stop_crawl(self._crawler, getattr(failure.value, "reason", ""))
 
     def put_off(self, request: Request, *, sent: bool) -> bool:
         """Give the lease of `request` back to the queue (edge d) once Scrapy is done with it, as its site asks to be left alone.
         False where it is not a separate page, as for robots.txt or a file. `sent`: the limits of the site count it.
         """
-        page = self.pages.get(request)
-        if page is None or page.request is not request:
+        page = self.own(request)
+        if page is None:
             return False
         page.cut_off = True
         if sent:
@@ -301,22 +302,20 @@ class PageTracker:
 
     def leave_unsent(self, request: Request) -> None:
         """Uncount a page that is finished without being sent."""
-        page = self.pages.get(request)
-        if page is not None and page.request is request:
+        if page := self.own(request):
             page.leave_unsent(self._frontier)
 
     def count_sent(self, request: Request) -> None:
         """Leave a page counted, as another request was sent at its time."""
-        page = self.pages.get(request)
-        if page is not None and page.request is request:
+        if page := self.own(request):
             page.lane = ""
 
     def take_back(self, is_held: Callable[[Request], bool]) -> None:
         """Give the leases of held pages back that wait in the downloader for their turn (edge d)."""
 
         def is_held_page(request: Request) -> bool:
-            page = self.pages.get(request)  # None: a page at work asked for it, as for robots.txt or a file
-            if page is None or page.request is not request or not is_held(request):
+            page = self.own(request)
+            if page is None or not is_held(request):
                 return False
             page.cut_off = True
             page.leave_unsent(self._frontier)
@@ -341,8 +340,8 @@ class PageTracker:
 
     def is_paced(self, request: Request) -> bool:
         """Return True if the limits of a site count `request`, which is not sent yet."""
-        page = self.pages.get(request)
-        return page is not None and page.request is request and bool(page.lane)
+        page = self.own(request)
+        return page is not None and bool(page.lane)
 
     def put_back(self, request: Request, wait_s: float) -> None:
         """Give the lease of a paced request back (edge d), as the site has no place for it here for `wait_s`."""
@@ -360,8 +359,3 @@ class PageTracker:
             self._frontier.rest(lane, wait_s)
         else:
             self._slots[lane] = ""
-
-    def _cut_off(self, request: Request) -> None:
-        page = self.pages.get(request)
-        if page is not None:
-            page.cut_off = True

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Self
 from scrapy.exceptions import DownloadFailedError, DownloadTimeoutError, ResponseDataLossError
 from scrapy.utils.httpobj import urlparse_cached
 
-from redis_components.politeness.limits import LONGEST_S, default_lane, http_date, load_suffixes, needs_suffixes, retry_after_s
+from redis_components.politeness.limits import LONGEST_S, http_date, load_suffixes, needs_suffixes, retry_after_s
 
-from .engine import known_frontier
-from .internals import NotNow, running_scheduler
+from .engine import known_frontier, lane_of
+from .internals import NotNow, ask_scheduler, running_scheduler
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -194,9 +194,8 @@ class RetryAfterMiddleware:
         is_often = pulse.refused(refused)
         if not (refused or is_slow or used_up is not None):
             return response
-        frontier, lane = known_frontier(self._crawler), self._lane(request)
-        put_off = getattr(running_scheduler(self._crawler), "put_off", None)  # of our Scheduler only
-        if frontier is None or put_off is None or not lane:
+        frontier, lane = known_frontier(self._crawler), lane_of(self._crawler, request, or_default=True)
+        if frontier is None or not lane or not hasattr(running_scheduler(self._crawler), "put_off"):  # another one than ours
             return response
         rate = pulse.rate(time.monotonic())
         asked_s = retry_after_s(_text(response.headers, "Retry-After"), _text(response.headers, "Date")) or used_up
@@ -206,7 +205,7 @@ class RetryAfterMiddleware:
             # A site that gives a time gets what it asked for; one that gives none, or refuses often, is also sent fewer requests.
             single = bool(asked_s) and not is_often
             self._leave_alone(frontier, lane, response.status, asked_s or 0.0, rate if refused else 0.0, single=single)
-            if refused and put_off(request):
+            if refused and ask_scheduler(self._crawler, "put_off", request):
                 raise NotNow(f"{lane} asks to be left alone")
             return response
         if is_slow:
@@ -219,7 +218,7 @@ class RetryAfterMiddleware:
             return
         pulse, now = self._pulse(request), time.monotonic()
         pulse.failed(now)
-        if (frontier := known_frontier(self._crawler)) is not None and (lane := self._lane(request)):
+        if (frontier := known_frontier(self._crawler)) is not None and (lane := lane_of(self._crawler, request, or_default=True)):
             self._slow_down(frontier, lane, pulse.rate(now))
 
     def _leave_alone(self, frontier: Frontier, lane: str, status: int, asked_s: float, rate: float, *, single: bool) -> None:
@@ -231,11 +230,6 @@ class RetryAfterMiddleware:
     def _slow_down(self, frontier: Frontier, lane: str, rate: float) -> None:
         frontier.slow_down(lane, rate)
         self._count("scheduler/slowed_down")
-
-    def _lane(self, request: Request) -> str:
-        frontier = known_frontier(self._crawler)
-        known = frontier.limits.lane_of(request.meta, request.url) if frontier is not None else ""
-        return known or default_lane(request.meta, request.url)
 
     def _pulse(self, request: Request) -> SitePulse:
         netloc = urlparse_cached(request).netloc

@@ -33,11 +33,10 @@ from scrapy.utils.misc import build_from_crawler
 from twisted.internet.defer import Deferred
 
 from redis_components import connection
-from redis_components.politeness.limits import default_lane
 from redis_components.politeness.robots_cache import FileKind, RobotsCache, RobotsFile, RobotsReply, rate_of, readable
 
-from .engine import in_thread, keys_of, known_frontier, sleep
-from .internals import NotNow, running_scheduler
+from .engine import in_thread, keys_of, known_frontier, lane_of, sleep
+from .internals import NotNow, ask_scheduler
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -84,18 +83,17 @@ class RobotsTxt(RobotsTxtMiddleware):
         """Apply the rules. Raises IgnoreRequest for a page that they forbid, NotNow where it waits in the frontier."""
         if request.meta.get("dont_obey_robotstxt") or not request.url.startswith(("http:", "https:")):
             return
-        began, was_limited = time.monotonic(), bool(self._lane(request))
+        began, was_limited = time.monotonic(), bool(lane_of(self.crawler, request))
         held, sent = await self._learned(request)
-        count_sent = getattr(running_scheduler(self.crawler), "count_sent", None)  # of our Scheduler only
-        if sent and count_sent is not None:
-            count_sent(request)
+        if sent:
+            ask_scheduler(self.crawler, "count_sent", request)
         if held.file.kind is FileKind.UNREACHABLE:
-            if held.failures < GIVE_UP and self._put_off(request, sent=sent):
+            if held.failures < GIVE_UP and self._put_off(request, sent):
                 raise NotNow("robots.txt could not be read")
             raise IgnoreRequest(f"robots.txt was answered by 5xx or 429 {held.failures} times in a row")
         self.process_request_2(held.rules, request)
         # Its time was spent on robots.txt, or it was leased before the site had limits.
-        if self._lane(request) and (held.fetched > began or not was_limited) and self._put_off(request, sent=sent):
+        if lane_of(self.crawler, request) and (held.fetched > began or not was_limited) and self._put_off(request, sent):
             raise NotNow("it waits for its turn")
 
     async def _learned(self, request: Request) -> tuple[Held, bool]:
@@ -154,7 +152,7 @@ class RobotsTxt(RobotsTxtMiddleware):
         except Exception:
             await self._quietly(lambda: self._redis().give_up(origin))
             raise  # there was no answer: the page shares the fate that it would have had
-        lane = self._lane(request) or self._default_lane(request)
+        lane = lane_of(self.crawler, request, or_default=True)
         reply = await self._quietly(lambda: self._redis().store(origin, file, lane))
         return reply or RobotsReply("known", HELD_S, file, 1)
 
@@ -173,7 +171,7 @@ class RobotsTxt(RobotsTxtMiddleware):
             headers |= {"If-Modified-Since": old.modified} if old.modified else {}
         meta: dict[str, Any] = {"dont_obey_robotstxt": True, "dont_retry": True, "download_timeout": TIMEOUT_S}
         meta |= {name: page.meta[name] for name in ("proxy",) if name in page.meta}
-        if lane := self._lane(page) or self._default_lane(page):
+        if lane := lane_of(self.crawler, page, or_default=True):
             meta["lane"] = lane
         asked = Request(f"{origin}/robots.txt", priority=self.DOWNLOAD_PRIORITY, headers=headers, meta=meta, callback=NO_CALLBACK)
         assert self.crawler.engine is not None
@@ -228,7 +226,7 @@ class RobotsTxt(RobotsTxtMiddleware):
     def _slow_lane(self, request: Request, file: RobotsFile, seconds: float) -> None:
         """Slow the lane of the site down, or leave it alone, before the other processes learn of it from Redis."""
         frontier = known_frontier(self.crawler)
-        lane = self._lane(request) or self._default_lane(request)
+        lane = lane_of(self.crawler, request, or_default=True)
         if frontier is None or not lane:
             return
         if file.kind is FileKind.UNREACHABLE:
@@ -236,17 +234,8 @@ class RobotsTxt(RobotsTxtMiddleware):
         elif file.rate is not None:
             frontier.limits.add(lane)
 
-    def _lane(self, request: Request) -> str:
-        frontier = known_frontier(self.crawler)
-        return frontier.limits.lane_of(request.meta, request.url) if frontier is not None else ""
-
-    @staticmethod
-    def _default_lane(request: Request) -> str:
-        return default_lane(request.meta, request.url)
-
-    def _put_off(self, request: Request, *, sent: bool) -> bool:
-        put_off = getattr(running_scheduler(self.crawler), "put_off", None)  # of our Scheduler only
-        return put_off is not None and bool(put_off(request, sent=sent))
+    def _put_off(self, request: Request, sent: bool) -> bool:
+        return bool(ask_scheduler(self.crawler, "put_off", request, sent=sent))
 
     def _redis(self) -> RobotsCache:
         """Return the cache; in a thread, as the first call may have to find the server."""
