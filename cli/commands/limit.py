@@ -14,7 +14,7 @@ from cli.views.options import AsJson, SiteOption
 from cli.views.output import iso
 from cli.views.tables import Columns, show
 from redis_components.admin.crawl_records import CrawlRecords
-from redis_components.admin.lanes import LaneView, look
+from redis_components.admin.lanes import LaneView, as_dicts, look
 from redis_components.errors import ConfigError, did_you_mean
 from redis_components.keys import lane_state_key, limits_key
 from redis_components.politeness import limits
@@ -124,7 +124,7 @@ def _show_history(site: str | None, as_json: bool) -> int:
 
 
 def _show(client: redis.Redis, key: str, only: str | None, as_json: bool) -> None:
-    rows = limits.as_dicts(client, key, only)
+    rows = as_dicts(client, key, only)
     columns: Columns = {
         "site": "site",
         "limits": _in_words,

@@ -22,7 +22,7 @@ from pydantic import Field, model_validator
 from forums.state.keys import ForumFleetKeys
 from forums.storage.read.event_reader import Event
 from redis_components.errors import ConfigError
-from redis_components.politeness.quiet_hours import parse_quiet_hours, quiet_now
+from redis_components.politeness.limits import parse_quiet_hours, quiet_now
 from redis_components.server.printable import in_one_line, kind_of, printable
 from redis_components.server.untrusted_values import server_time
 

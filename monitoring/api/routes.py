@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import Field
 
 from monitoring.source import CachedOverview, Source, readiness
+from redis_components.admin import lanes
 from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.admin.inspector import snapshot
 from redis_components.connection import explain
@@ -50,7 +51,7 @@ def limit_routes(client: redis.Redis) -> APIRouter:
     @routes.get("")
     def list_limits() -> list[JsonObject]:
         """List every site that has limits, or asked to be left alone."""
-        return limits.as_dicts(client, limits_key())
+        return lanes.as_dicts(client, limits_key())
 
     @routes.post("/{site}")
     def limit_site(site: str, body: LimitsBody, request: Request) -> list[JsonObject]:
@@ -60,14 +61,14 @@ def limit_routes(client: redis.Redis) -> APIRouter:
             if not given or ("burst" in given and "rate" not in given):
                 raise ConfigError("name a limit, and with burst a rate; …/remove removes the present limits")
             limits.change(client, limits_key(), site, LaneLimits.of(**given, by=BY))
-            return limits.as_dicts(client, limits_key(), site)
+            return lanes.as_dicts(client, limits_key(), site)
 
     @routes.post("/{site}/remove")
     def remove_limits(site: str, request: Request) -> list[JsonObject]:
         """Remove the limits of a site, and end a wait that it asked for."""
         with audited(client, request, ["limit", site, "--remove"]):
             limits.change(client, limits_key(), site, None)
-            return limits.as_dicts(client, limits_key())
+            return lanes.as_dicts(client, limits_key())
 
     return routes
 

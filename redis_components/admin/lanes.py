@@ -6,16 +6,100 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import redis
 
 from redis_components.keys import CrawlKeys, lane_busy_key, lane_state_key
-from redis_components.politeness.limits import DAY_MS, HOUR_MS, MINUTE_MS, STATE_FIELDS, LaneLimits, LaneState, read, state_from
-from redis_components.politeness.quiet_hours import quiet_now, written
+from redis_components.politeness.limits import DAY_MS, HOUR_MS, MINUTE_MS, LaneLimits, quiet_now, read, written
 from redis_components.server.scripts import script
+from redis_components.server.untrusted_values import server_time
 
 _AT_ONCE = 1000  # lanes that one script looks at
+_MOST = 1e15
+
+
+class LaneState(NamedTuple):
+    """The constraints on a lane at a moment, in addition to its limits."""
+
+    left_alone_s: float
+    """Its site asked for it; 0.0: it did not."""
+    refusals: int
+    """By 429 or 503, without half an hour of peace between."""
+    refused_s: float
+    """Since when."""
+    slowed: float | None
+    """Requests per second to which complaints have lowered it; None: there were none lately."""
+    robots: float | None
+    """Requests per second that its robots.txt asks for."""
+
+
+_NOTHING = LaneState(left_alone_s=0.0, refusals=0, refused_s=0.0, slowed=None, robots=None)
+STATE_FIELDS = (
+    *("until", "asked", "refusals", "refused_since"),
+    *("slowed", "slowed_at", "slowed_top", "slowed_return"),
+    *("robots_rate", "robots_at"),
+)
+PEACE_S, RETURN_S = 1800, 20
+"""As in `lib/pacing.lua`."""
+
+
+def state_of(client: redis.Redis, key: str, lane: str, now: float) -> LaneState:
+    """Return the state of a lane at `now` (epoch s of Redis); a value that is not a number counts as none."""
+    values: Any = client.hmget(lane_state_key(key, lane), STATE_FIELDS)
+    return state_from(values, now)
+
+
+def as_dicts(client: redis.Redis, key: str, only: str | None = None) -> list[dict[str, Any]]:
+    """Return the limits of every lane, or of one, for programs: with the time for which it asked to be left alone."""
+    now = server_time(client)
+    return [
+        {
+            "site": lane,
+            "rate": one.rate,
+            "burst": one.burst if one.rate else None,
+            "concurrency": one.concurrency,
+            "weight": one.weight,
+            "per_minute": one.within(MINUTE_MS),
+            "per_hour": one.within(HOUR_MS),
+            "per_day": one.within(DAY_MS),
+            "quiet": written(one.quiet_hours) or None,
+            "left_alone_s": round(state_of(client, key, lane, now).left_alone_s, 1),
+            "by": one.by,
+        }
+        for lane, one in read(client, key).items()
+        if only in (None, lane)
+    ]
+
+
+def state_from(values: Sequence[bytes | None], now: float) -> LaneState:
+    """Return the state of a lane from the values of STATE_FIELDS."""
+    if not any(values):  # as of most
+        return _NOTHING
+    until, asked, refusals, since, slowed, slowed_at, top, return_s, robots, robots_at = map(_number, values)
+    is_refusing = max(until, asked) / 1000 > now - PEACE_S
+    is_slowed = slowed > 0 and slowed_at / 1000 > now - PEACE_S
+    return LaneState(
+        left_alone_s=max(0.0, until / 1000 - now),
+        refusals=int(refusals) if is_refusing else 0,
+        refused_s=max(0.0, now - since / 1000) if is_refusing and since else 0.0,
+        slowed=_recovered(slowed, now - slowed_at / 1000, top, return_s or RETURN_S) if is_slowed else None,
+        robots=robots if robots > 0 and robots_at / 1000 > now - 2 * DAY_MS / 1000 else None,
+    )
+
+
+def _recovered(slowed: float, seconds: float, top: float, return_s: float) -> float:
+    """Return the recovered rate, as `slowed_rate` of `lib/pacing.lua`."""
+    gap, left = max(top - slowed, 0.1 * top), 1 - max(0.0, seconds) / max(1.0, return_s)
+    return max(slowed, float(top - gap * left**3))
+
+
+def _number(value: bytes | None) -> float:
+    try:
+        number = float(value or 0)
+    except ValueError:
+        return 0.0
+    return number if abs(number) < _MOST else 0.0  # "nan" and "inf" are none
 
 
 class LaneCondition(StrEnum):

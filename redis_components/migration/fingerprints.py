@@ -21,8 +21,7 @@ from redis_components.dupefilters.kinds import Filter
 from redis_components.errors import ConfigError
 from redis_components.fingerprint import OldScrapyFingerprinter, ScrapyRedisFingerprinter
 
-from .members import BothKeys, Progress, kind_of, oldest, set_aside
-from .pickles import PickleReader
+from .members import BothKeys, PickleReader, Progress, kind_of, oldest, set_aside
 from .queue import QueueFound
 
 SCAN = 1000

@@ -1,10 +1,26 @@
-"""Taking what scrapy-redis wrote out of the way of our own keys, before anything of it is read."""
+"""What scrapy-redis wrote: taken out of the way of our own keys before anything of it is read; and its pickles as plain values,
+read in a child process (`pickle_child.py`), which is the only place that reads them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+import os
+import select
+import struct
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from datetime import time as daytime
+from decimal import Decimal
+from pathlib import Path
+from types import TracebackType
 from typing import Any
+from uuid import UUID
 
 import redis
 
@@ -121,3 +137,155 @@ def strangers(client: redis.Redis, key: str) -> Iterator[list[bytes]]:
         cursor, found = scanned
         if foreign := [member for member, _ in found if is_foreign(member)]:
             yield foreign
+
+
+CHILD = Path(__file__).with_name("pickle_child.py")
+START_S = 10.0
+MOST_ANSWER = 20 * 1024 * 1024
+PIPE_BYTES = 16 * 1024  # less than any system's pipe holds, so that writing never waits for reading
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unread:
+    """A pickle that was not read, and why."""
+
+    reason: str
+
+
+_BACK: dict[str, Callable[[Any], Any]] = {
+    "dict": dict,
+    "tuple": tuple,
+    "set": set,
+    "frozenset": frozenset,
+    "bytes": lambda text: text.encode("latin-1"),
+    "bytearray": lambda text: bytearray(text.encode("latin-1")),
+    "datetime": lambda v: datetime.fromisoformat(v[0]).replace(fold=v[1]),
+    "time": lambda v: daytime.fromisoformat(v[0]).replace(fold=v[1]),
+    "date": date.fromisoformat,
+    "timedelta": lambda v: timedelta(*v),
+    "Decimal": Decimal,
+    "UUID": lambda text: UUID(hex=text),
+}
+
+
+def _tagged(pairs: dict[str, Any]) -> Any:
+    ((kind, content),) = pairs.items()
+    return _BACK[kind](content)
+
+
+class PickleReader:
+    """Reads batches of pickles, each batch in a separate process."""
+
+    def __init__(self, *, time_limit_s: float = 10.0) -> None:
+        self.time_limit_s = time_limit_s
+
+    def read(self, pickles: Sequence[bytes]) -> Iterator[Any]:
+        """Return the value of each pickle, or `Unread`, in their order.
+
+        A pickle that ends the process (memory, time, or worse) is unread, and the ones behind it are read by another process.
+        Raises TrawlError when no process can be started.
+        """
+        left = deque(pickles)
+        while left:
+            with _Child() as child:
+                while left and not child.is_over():
+                    sent = child.send(left)
+                    for _ in range(sent):
+                        left.popleft()
+                        yield child.answer(self.time_limit_s)
+                        if child.is_over():
+                            break
+
+
+class _Child:
+    """One process that reads pickles, and its answers."""
+
+    def __init__(self) -> None:
+        self._over = False
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(CHILD)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env={},
+            bufsize=0,
+        )
+        try:
+            self._frame(time.monotonic() + START_S)
+        except (EOFError, TimeoutError, ValueError) as exc:
+            self._end()
+            raise TrawlError(
+                f"the process that reads pickles does not start (exit code {self._process.returncode}, {exc}); nothing was read"
+            ) from exc
+
+    def is_over(self) -> bool:
+        """There will be no more answers."""
+        return self._over
+
+    def send(self, pickles: Iterable[bytes]) -> int:
+        """Send the first one, and as many more as its pipe takes without being read; how many."""
+        message, count = bytearray(), 0
+        for payload in pickles:
+            if count and len(message) + len(payload) > PIPE_BYTES:
+                break
+            message += struct.pack(">I", len(payload)) + payload
+            count += 1
+        assert self._process.stdin is not None
+        rest = memoryview(message)
+        try:
+            while rest:
+                rest = rest[self._process.stdin.write(rest) :]
+        except OSError:  # it has ended, and has no answer to the first one
+            return count
+        return count
+
+    def answer(self, limit_s: float) -> Any:
+        """Return the value of the next pickle that was sent, or `Unread`."""
+        try:
+            frame = self._frame(time.monotonic() + limit_s)
+        except TimeoutError:
+            self._over = True
+            return Unread(reason=f"it took more than {limit_s:g} s")
+        except (EOFError, ValueError) as exc:
+            self._over = True
+            return Unread(reason=f"it ended the process that read it ({exc})")
+        if frame[:1] == b"r":
+            return Unread(reason=frame[1:].decode("utf-8", "replace"))
+        try:
+            return json.loads(frame[1:], object_hook=_tagged)
+        except Exception as exc:  # a set of lists, a day that is none: what the child sends is a stranger's, too
+            return Unread(reason=f"it does not make plain values: {type(exc).__name__}: {exc}")
+
+    def _frame(self, deadline: float) -> bytes:
+        size = struct.unpack(">I", self._bytes(4, deadline))[0]
+        if not 0 < size <= MOST_ANSWER:
+            raise ValueError(f"an answer of {size:,} bytes")
+        return self._bytes(size, deadline)
+
+    def _bytes(self, size: int, deadline: float) -> bytes:
+        assert self._process.stdout is not None
+        parts = []
+        while size > 0:
+            ready, _, _ = select.select([self._process.stdout], [], [], max(0.0, deadline - time.monotonic()))
+            if not ready:
+                raise TimeoutError("no answer")
+            part = os.read(self._process.stdout.fileno(), min(size, 1 << 20))
+            if not part:
+                raise EOFError(f"exit code {self._process.wait()}")
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+    def _end(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            pipe.close()
+
+    def __enter__(self) -> _Child:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None) -> None:
+        self._end()

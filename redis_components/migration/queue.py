@@ -22,8 +22,20 @@ from redis_components.frontier.messages import QueueOrder
 from redis_components.server.scripts import script
 from redis_components.start_tasks.seeding import read
 
-from .members import BothKeys, Progress, is_foreign, is_pickle, kind_of, oldest, set_aside, size_of, strangers, windows
-from .pickles import PickleReader, Unread
+from .members import (
+    BothKeys,
+    PickleReader,
+    Progress,
+    Unread,
+    is_foreign,
+    is_pickle,
+    kind_of,
+    oldest,
+    set_aside,
+    size_of,
+    strangers,
+    windows,
+)
 
 _ARGUMENTS = frozenset(Request.attributes) - {"callback", "errback"}
 _encode = RequestCodec(Spider("of any name")).encode

@@ -1,21 +1,26 @@
-"""Limits of lanes: how often and how many at a time requests are sent to one site, by all processes together.
+"""Limits of lanes: how often and how many at a time requests are sent to a site, by all processes together; its quiet hours.
 
 A request belongs to the first lane that has limits of: its `meta["lane"]`, its `meta["site"]`, `host:port` of its URL, the
 host, and the host's parent domains. Limits hold for all crawls of a namespace.
+
+Quiet hours are text: `01:00-06:00, 12:00-13:30 Europe/Berlin`. Redis decides by its own clock (`lua/lib/quiet.lua`), and has no
+time zones: it gets the zone's offsets for ten years.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import re
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
 
 import msgspec
 import redis
@@ -24,12 +29,105 @@ from redis_components.errors import ConfigError
 from redis_components.frontier.holds import names_of
 from redis_components.keys import lane_busy_key, lane_state_key, limits_key
 from redis_components.server.scripts import script
-from redis_components.server.untrusted_values import decoded, encoded, server_time
-
-from .quiet_hours import QuietHours, parse_quiet_hours, written
+from redis_components.server.untrusted_values import decoded, encoded
 
 if TYPE_CHECKING:
     from tldextract import TLDExtract
+
+
+MINUTES = 1440
+YEARS = 10
+MOST_HOURS = 10
+_HOURS = re.compile(r"(\d{1,2}):(\d{2})\s*-\s*(\d{1,2}):(\d{2})")
+_EXAMPLE = 'write "01:00-06:00" or "23:00-06:00, 12:00-13:30 Europe/Berlin"'
+
+
+class QuietHours(NamedTuple):
+    """`hours`: (first minute, minute after the last) of the day; over midnight where the first is the later one. `offsets`: from
+    when on (ms since 1970) `zone` is so many seconds east of UTC.
+    """
+
+    hours: tuple[tuple[int, int], ...] = ()
+    zone: str = "UTC"
+    offsets: tuple[tuple[int, int], ...] = ()
+
+
+def parse_quiet_hours(text: str, zone: str = "UTC") -> QuietHours:
+    """Parse quiet hours; `zone` holds where the text names none. Raises ConfigError."""
+    times, _, named = text.strip().rpartition(" ")
+    if not any(sign.isalpha() for sign in named):
+        times, named = text, zone
+    hours = tuple(_hours(one.strip(), text) for one in times.split(","))
+    if len(hours) > MOST_HOURS:
+        raise ConfigError(f"quiet hours {text!r}: more than {MOST_HOURS}")
+    try:
+        return QuietHours(hours, named, _offsets(named, datetime.now(UTC).year - 1))
+    except (KeyError, ValueError, OSError) as error:
+        raise ConfigError(f"quiet hours {text!r}: {named!r} is not a time zone: {_EXAMPLE}") from error
+
+
+def quiet_now(hours: QuietHours, now: float) -> float | None:
+    """Return the seconds for which they last from `now` (epoch s); None where they do not hold. The twin of `quiet_until` in
+    `lib/quiet.lua`, without the seconds before them in which nothing is leased any more.
+    """
+    east_s = next((east for at, east in reversed(hours.offsets) if now * 1000 >= at), 0)
+    minute = (now + east_s) / 60 % MINUTES
+    lasting = ((last - first) % MINUTES - (minute - first) % MINUTES for first, last in hours.hours)
+    return max((minutes * 60 for minutes in lasting if minutes > 0), default=None)
+
+
+def written(hours: QuietHours) -> str:
+    """Return the text that `parse_quiet_hours` reads; "" for none."""
+    if not hours.hours:
+        return ""
+    times = ", ".join(f"{first // 60:02}:{first % 60:02}-{last // 60:02}:{last % 60:02}" for first, last in hours.hours)
+    return f"{times} {hours.zone}"
+
+
+def _hours(one: str, text: str) -> tuple[int, int]:
+    found = _HOURS.fullmatch(one)
+    if found is None:
+        raise ConfigError(f"quiet hours {text!r} cannot be read: {_EXAMPLE}")
+    from_hour, from_minute, to_hour, to_minute = map(int, found.groups())
+    first, last = from_hour * 60 + from_minute, to_hour * 60 + to_minute
+    if from_minute > 59 or to_minute > 59 or first >= MINUTES or last > MINUTES:
+        raise ConfigError(f"quiet hours {text!r}: {one} is not between 00:00 and 24:00")
+    if first == last % MINUTES:
+        raise ConfigError(f"quiet hours {text!r}: {one} is the whole day; trawl pause --site SITE stops a site")
+    return first, last % MINUTES
+
+
+@cache
+def _offsets(zone: str, year: int) -> tuple[tuple[int, int], ...]:
+    """Return the offsets from the beginning of `year` on: the same for each day of a year, so that an unchanged site file gives
+    the same. Raises KeyError, ValueError or OSError for an unknown time zone.
+    """
+    place = ZoneInfo(zone)
+    found, known = [], None
+    for day in range(365 * YEARS):
+        begin = datetime(year, 1, 1, tzinfo=UTC) + timedelta(days=day)
+        if (east := _east_s(place, begin)) != known:
+            at = begin if known is None else _changed_at(place, begin)
+            found.append((round(at.timestamp() * 1000), east))
+            known = east
+    return () if found == [(found[0][0], 0)] else tuple(found)
+
+
+def _east_s(place: ZoneInfo, at: datetime) -> int:
+    offset = at.astimezone(place).utcoffset()
+    return round(offset.total_seconds()) if offset else 0
+
+
+def _changed_at(place: ZoneInfo, day: datetime) -> datetime:
+    """Return the time within the day before `day` at which its offset began, to the minute."""
+    early, late, wanted = 0, MINUTES, _east_s(place, day)
+    while late - early > 1:
+        middle = (early + late) // 2
+        if _east_s(place, day - timedelta(minutes=MINUTES - middle)) == wanted:
+            late = middle
+        else:
+            early = middle
+    return day - timedelta(minutes=MINUTES - late)
 
 
 VERSION = "version"
@@ -38,7 +136,6 @@ BY_FILE, BY_TRIAL, BY_CONFIG = "the site file", "no contact is named", "trawl.to
 FROM_FILES = frozenset({"", BY_FILE, BY_TRIAL, BY_CONFIG})
 MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
 LONGEST_NAME = 255
-_MOST = 1e15
 _ASKED = ("until", "step", "refusals", "slowed", "slowed_at", "slowed_top", "slowed_return")
 
 
@@ -98,22 +195,6 @@ class LaneLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def quiet_hours(self) -> QuietHours:
         """`quiet`, `zone` and `offsets` in one."""
         return QuietHours(self.quiet, self.zone, self.offsets)
-
-    def as_dict(self, lane: str, left_alone_s: float) -> dict[str, Any]:
-        """Return a lane's limits for programs; `left_alone_s`: the time for which its site asked to be left alone."""
-        return {
-            "site": lane,
-            "rate": self.rate,
-            "burst": self.burst if self.rate else None,
-            "concurrency": self.concurrency,
-            "weight": self.weight,
-            "per_minute": self.within(MINUTE_MS),
-            "per_hour": self.within(HOUR_MS),
-            "per_day": self.within(DAY_MS),
-            "quiet": written(self.quiet_hours) or None,
-            "left_alone_s": round(left_alone_s, 1),
-            "by": self.by,
-        }
 
     def within(self, window_ms: int) -> int | None:
         """Return the requests in every window of that length; None: any number."""
@@ -219,74 +300,6 @@ def _limits_of(raw: bytes) -> LaneLimits:
         return decoded(raw, LaneLimits)
     except ValueError:
         return LaneLimits()
-
-
-class LaneState(NamedTuple):
-    """The constraints on a lane at a moment, in addition to its limits."""
-
-    left_alone_s: float
-    """Its site asked for it; 0.0: it did not."""
-    refusals: int
-    """By 429 or 503, without half an hour of peace between."""
-    refused_s: float
-    """Since when."""
-    slowed: float | None
-    """Requests per second to which complaints have lowered it; None: there were none lately."""
-    robots: float | None
-    """Requests per second that its robots.txt asks for."""
-
-
-_NOTHING = LaneState(left_alone_s=0.0, refusals=0, refused_s=0.0, slowed=None, robots=None)
-STATE_FIELDS = (
-    *("until", "asked", "refusals", "refused_since"),
-    *("slowed", "slowed_at", "slowed_top", "slowed_return"),
-    *("robots_rate", "robots_at"),
-)
-PEACE_S, RETURN_S = 1800, 20
-"""As in `lib/pacing.lua`."""
-
-
-def state_of(client: redis.Redis, key: str, lane: str, now: float) -> LaneState:
-    """Return the state of a lane at `now` (epoch s of Redis); a value that is not a number counts as none."""
-    values: Any = client.hmget(lane_state_key(key, lane), STATE_FIELDS)
-    return state_from(values, now)
-
-
-def as_dicts(client: redis.Redis, key: str, only: str | None = None) -> list[dict[str, Any]]:
-    """Return the limits of every lane, or of one, for programs: with the time for which it asked to be left alone."""
-    now = server_time(client)
-    found = {lane: one for lane, one in read(client, key).items() if only in (None, lane)}
-    return [one.as_dict(lane, state_of(client, key, lane, now).left_alone_s) for lane, one in found.items()]
-
-
-def state_from(values: Sequence[bytes | None], now: float) -> LaneState:
-    """Return the state of a lane from the values of STATE_FIELDS."""
-    if not any(values):  # as of most
-        return _NOTHING
-    until, asked, refusals, since, slowed, slowed_at, top, return_s, robots, robots_at = map(_number, values)
-    is_refusing = max(until, asked) / 1000 > now - PEACE_S
-    is_slowed = slowed > 0 and slowed_at / 1000 > now - PEACE_S
-    return LaneState(
-        left_alone_s=max(0.0, until / 1000 - now),
-        refusals=int(refusals) if is_refusing else 0,
-        refused_s=max(0.0, now - since / 1000) if is_refusing and since else 0.0,
-        slowed=_recovered(slowed, now - slowed_at / 1000, top, return_s or RETURN_S) if is_slowed else None,
-        robots=robots if robots > 0 and robots_at / 1000 > now - 2 * DAY_MS / 1000 else None,
-    )
-
-
-def _recovered(slowed: float, seconds: float, top: float, return_s: float) -> float:
-    """Return the recovered rate, as `slowed_rate` of `lib/pacing.lua`."""
-    gap, left = max(top - slowed, 0.1 * top), 1 - max(0.0, seconds) / max(1.0, return_s)
-    return max(slowed, float(top - gap * left**3))
-
-
-def _number(value: bytes | None) -> float:
-    try:
-        number = float(value or 0)
-    except ValueError:
-        return 0.0
-    return number if abs(number) < _MOST else 0.0  # "nan" and "inf" are none
 
 
 def change(client: redis.Redis, key: str, lane: str, limits: LaneLimits | None) -> None:

@@ -11,6 +11,7 @@ import redis
 
 from cli.main import main
 from forums.sites.http.fetch import FetchFailed, NotNow, VisitLimits, Visitor
+from redis_components.admin import lanes
 from redis_components.keys import lane_busy_key, lane_state_key, limits_key
 from redis_components.politeness import limits
 from redis_components.politeness.limits import HOUR_MS, LaneLimits, LanePermits
@@ -70,7 +71,7 @@ def test_nothing_is_fetched_in_quiet_hours_not_even_robots_txt(redis_client: red
 def test_a_site_that_asks_a_visitor_to_wait_is_left_alone_by_all(redis_client: redis.Redis, site: WatchedSite) -> None:
     site.pages["/b"] = Page("busy", 429, {"Retry-After": "600"})
     assert visit(redis_client, f"{site.url}/a", f"{site.url}/b") == [200, 429]
-    state = limits.state_of(redis_client, limits_key(), lane_of(site), server_time(redis_client))
+    state = lanes.state_of(redis_client, limits_key(), lane_of(site), server_time(redis_client))
     assert 500 < state.left_alone_s <= 600
     with pytest.raises(NotNow):
         visit(redis_client, f"{site.url}/a")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import redis
 
+from redis_components.admin import lanes
 from redis_components.frontier.messages import NO_FILTER, NewRequest
 from redis_components.politeness import limits
 from tests.support.owner import KEYS, Owner
@@ -39,7 +40,7 @@ def slowed(client: redis.Redis) -> float:
 
 def rate_now(client: redis.Redis) -> float | None:
     seconds, micros = client.time()
-    return limits.state_of(client, KEYS.limits, LANE, int(seconds) + int(micros) / 1e6).slowed
+    return lanes.state_of(client, KEYS.limits, LANE, int(seconds) + int(micros) / 1e6).slowed
 
 
 def age(client: redis.Redis, seconds: float) -> None:
@@ -164,7 +165,7 @@ def test_a_foreign_value_in_the_state_of_a_lane_stops_no_exchange(
         if (lease := one.frontier.take()) is not None:
             one.frontier.ack(lease.id)
         complain(one, 10, single=True)
-        names = {*redis_client.hkeys(state), *limits.STATE_FIELDS}
+        names = {*redis_client.hkeys(state), *lanes.STATE_FIELDS}
         redis_client.hset(state, mapping=dict.fromkeys(names, value))
     complain(one, 10, single=True)
     limits.change(redis_client, KEYS.limits, LANE, None)

@@ -15,8 +15,7 @@ from redis_components.admin.lanes import LaneCondition, look
 from redis_components.errors import ConfigError
 from redis_components.frontier.messages import Lease
 from redis_components.politeness import limits
-from redis_components.politeness.limits import LaneLimits
-from redis_components.politeness.quiet_hours import QuietHours, parse_quiet_hours, quiet_now, written
+from redis_components.politeness.limits import LaneLimits, QuietHours, parse_quiet_hours, quiet_now, written
 from redis_components.server.scripts import LUA
 from tests.lua.test_lanes import LANE, redis_ms, store, taken
 from tests.support.owner import KEYS, Owner

@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from redis_components.migration.pickles import CHILD, PickleReader, Unread
+from redis_components.migration.members import CHILD, PickleReader, Unread
 
 pytestmark = pytest.mark.processes
 

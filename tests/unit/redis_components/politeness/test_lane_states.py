@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from redis_components.politeness.limits import STATE_FIELDS, state_from
+from redis_components.admin.lanes import STATE_FIELDS, state_from
 
 
 @pytest.mark.parametrize("value", [b"nan", b"inf", b"-inf", b"1e308", b"-1e308", b"9" * 400, b"x", b"\xff", b""])
