@@ -139,7 +139,7 @@ def _find_or_start(place: ServerFolder) -> str:
 def _start_keeper(place: ServerFolder, binary: ServerBinary, lock: int) -> None:
     """Start the keeper, which takes over `lock`, and wait until it reports the server's state."""
     _log_other_data(place, binary)
-    command = [sys.executable, "-m", "redis_components.embedded", "keep", str(place.root), str(binary.path), binary.source]
+    command = [sys.executable, "-m", "redis_components.embedded", str(place.root), str(binary.path)]
     try:
         place.log.touch(mode=0o600)
         log = place.log.open("ab")

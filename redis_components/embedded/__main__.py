@@ -1,32 +1,26 @@
-"""`python -m redis_components.embedded status|stop`: look at the embedded server, or stop it; and its keeper.
-
-The keeper is a small process that runs the server for all its users and stops it when the last one is gone.
+"""The keeper: a small process that runs the embedded server for all its users and stops it when the last one is gone.
 
     starter ─ locks keeper.lock, hands the lock down ─▶ keeper ─ starts ─▶ server (ends with the keeper)
     users   ─ hold users.lock (shared) as long as they live; the keeper tries it (exclusive) five times a second
 
-It is started as `python -m redis_components.embedded keep` and reports on its standard output, in one line of JSON, that the
-server answers or why it does not.
+It is started as `python -m redis_components.embedded FOLDER SERVER` and reports on its standard output, in one
+line of JSON, that the server answers or why it does not.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import logging
 import os
 import signal
 import sys
 import time
-from dataclasses import asdict
 from pathlib import Path
 
-from redis_components import embedded
-from redis_components.errors import RedisUnavailable, TrawlError
-from redis_components.server.variables import load_env_file, variable
+from redis_components.errors import RedisUnavailable
 
 from . import files
-from .files import ServerFolder, ServerState, data_dir
+from .files import ServerFolder, ServerState
 from .server import PortTaken, Server, ServerBinary, ServerConfig, probe
 
 GRACE_S = 2.0  # the server outlives its last user by this, so that commands typed or scripted in a row share it
@@ -171,51 +165,14 @@ def cut(log: Path) -> None:
         os.truncate(log, 0)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m redis_components.embedded", description=(__doc__ or "").splitlines()[0])
-    commands = parser.add_subparsers(dest="command", required=True, metavar="status|stop")
-    commands.add_parser("status", help="show if it runs, its address and its version").add_argument("--json", action="store_true")
-    commands.add_parser("stop", help="stop it; its data stays, and the next command that needs it starts it again")
-    hidden = commands.add_parser("keep")  # how embedded.py starts the keeper; of no use by hand
-    hidden.add_argument("root", type=Path)
-    hidden.add_argument("binary", type=Path)
-    hidden.add_argument("source")
-    options = parser.parse_args(arguments)
-    try:
-        if options.command == "keep":
-            return _keep(options)
-        load_env_file()
-        return _status(as_json=options.json) if options.command == "status" else _stop()
-    except TrawlError as exc:
-        sys.stderr.write(f"{exc}\n")
-        return 1
-
-
-def _keep(options: argparse.Namespace) -> int:
-    binary = probe(options.binary, options.source)
+def main(root: Path, path: Path) -> int:
+    """Keep the server program `path` running in the folder `root`."""
+    binary = probe(path)
     if binary is None:
-        report(error=f"{options.binary} was a server a moment ago and is none now: try again")
+        report(error=f"{path} was a server a moment ago and is none now: try again")
         return 1
-    return keep(options.root, binary)
-
-
-def _status(*, as_json: bool) -> int:
-    state = embedded.status()
-    if as_json:
-        sys.stdout.write(json.dumps(asdict(state) if state else None) + "\n")
-    elif state:
-        sys.stdout.write(f"{state.version} ({state.binary}), pid {state.pid}, data in {state.directory}\n{state.url}\n")
-    else:
-        sys.stdout.write(f"no embedded Redis runs for {data_dir()}\n")
-    if variable("TRAWL_REDIS_URL") and not as_json:
-        sys.stdout.write("TRAWL_REDIS_URL is set: commands started here use that server instead\n")
-    return 0
-
-
-def _stop() -> int:
-    sys.stdout.write("stopped\n" if embedded.stop() else f"no embedded Redis runs for {data_dir()}\n")
-    return 0
+    return keep(root, binary)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*map(Path, sys.argv[1:])))

