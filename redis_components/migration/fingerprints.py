@@ -8,7 +8,7 @@ fingerprints is found by the requests that wait in the queue, which were put int
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,10 +21,9 @@ from redis_components.dupefilters.kinds import Filter
 from redis_components.errors import ConfigError
 from redis_components.fingerprint import OldScrapyFingerprinter, ScrapyRedisFingerprinter
 
-from .members import BothKeys, PickleReader, Progress, kind_of, oldest, set_aside
+from .members import BothKeys, PickleReader, Progress, kind_of, oldest, scanned, set_aside
 from .queue import QueueFound
 
-SCAN = 1000
 SAMPLE = 100
 _is_hex = re.compile(rb"[0-9a-f]{40}").fullmatch
 
@@ -85,7 +84,7 @@ def import_fingerprints(
     if found.foreign:
         _put_aside(client, keys, found)
     aside = keys.theirs.foreign_fingerprints()
-    for members in _batches(client, aside):
+    for members in scanned(client, aside, "set"):
         _store(client, keys.ours.dupefilter, ours, [ours.entry(fingerprint_of(member)) for member in members])
         client.srem(aside, *members)
         report.added += len(members)
@@ -105,19 +104,9 @@ def _put_aside(client: redis.Redis, keys: BothKeys, found: FingerprintsFound) ->
     if not found.mixed and not found.aside:
         set_aside(client, key, aside, owners=owners)
         return
-    for batch in _batches(client, key):
+    for batch in scanned(client, key, "set"):
         members = [member for member in batch if not found.mixed or _is_hex(member)]
         set_aside(client, key, aside, owners=owners, members=members)
-
-
-def _batches(client: redis.Redis, key: str) -> Iterator[list[bytes]]:
-    """Yield all members, in batches that are not empty; one may come twice."""
-    cursor: Any = None
-    while cursor != 0:
-        scanned: Any = client.sscan(key, cursor or 0, count=SCAN)
-        cursor, members = scanned
-        if members:
-            yield list(members)
 
 
 _CANDIDATES = {

@@ -114,28 +114,29 @@ def oldest(client: redis.Redis, key: str, kind: str, count: int) -> list[bytes]:
     return list(found)
 
 
-def windows(client: redis.Redis, key: str, kind: str) -> Iterator[list[bytes]]:
-    """Yield all members of a key, in batches; while others write, some may be left out or come twice."""
+def windows(client: redis.Redis, key: str, kind: str, size: int = WINDOW) -> Iterator[list[bytes]]:
+    """Yield all members of a list or a sorted set, in batches; while others write, some may be left out or come twice."""
+    read: Any = client.zrange if kind == "zset" else client.lrange
     place = 0
-    while True:
-        found: Any = []
-        if kind == "zset":
-            found = client.zrange(key, place, place + WINDOW - 1)
-        elif kind == "list":
-            found = client.lrange(key, place, place + WINDOW - 1)
-        if not found:
-            return
-        yield list(found)
+    while found := list(read(key, place, place + size - 1)):
+        yield found
         place += len(found)
+
+
+def scanned(client: redis.Redis, key: str, kind: str, count: int = SCAN) -> Iterator[list[bytes]]:
+    """Yield all members of a set or a sorted set, in batches that are not empty; one may come twice."""
+    scan: Any = client.sscan if kind == "set" else client.zscan
+    cursor: Any = None
+    while cursor != 0:
+        cursor, found = scan(key, cursor or 0, count=count)
+        if found:
+            yield [one if kind == "set" else one[0] for one in found]
 
 
 def strangers(client: redis.Redis, key: str) -> Iterator[list[bytes]]:
     """Yield the members of a sorted set that are not ours, in batches that are not empty."""
-    cursor: Any = None
-    while cursor != 0:
-        scanned: Any = client.zscan(key, cursor or 0, count=SCAN)
-        cursor, found = scanned
-        if foreign := [member for member, _ in found if is_foreign(member)]:
+    for batch in scanned(client, key, "zset"):
+        if foreign := [member for member in batch if is_foreign(member)]:
             yield foreign
 
 

@@ -31,6 +31,7 @@ from .members import (
     is_pickle,
     kind_of,
     oldest,
+    scanned,
     set_aside,
     size_of,
     strangers,
@@ -319,16 +320,8 @@ def look_or_convert(client: redis.Redis, key: str, *, convert: bool) -> StartTas
 
 def _batches(client: redis.Redis, key: str, kind: str) -> Iterator[tuple[int, list[bytes]]]:
     """Yield all tasks, in batches with their place in a list; from a set or zset one may come twice."""
-    if kind == "list":
-        place = 0
-        while True:
-            tasks: Any = client.lrange(key, place, place + BATCH - 1)
-            if not tasks:
-                return
-            yield place, list(tasks)
+    place = 0
+    if kind in ("list", "set", "zset"):
+        for tasks in windows(client, key, kind, BATCH) if kind == "list" else scanned(client, key, kind, BATCH):
+            yield place, tasks
             place += len(tasks)
-    cursor: Any = None
-    while kind in ("set", "zset") and cursor != 0:
-        scan: Any = client.sscan if kind == "set" else client.zscan
-        cursor, found = scan(key, cursor or 0, count=BATCH)
-        yield 0, [one if kind == "set" else one[0] for one in found]
