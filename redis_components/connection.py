@@ -28,7 +28,7 @@ from . import defaults
 from .errors import ConfigError, RedisUnavailable
 from .keys import NamespaceKeys, limits_key
 from .server.names import check_one_slot
-from .server.url import FAILOVER_PARAMS, UrlKind, asyncio_client_of, check, client_of, kind_of, masked, refused
+from .server.url import FAILOVER_PARAMS, UrlKind, check, client_of, kind_of, masked, refused
 
 # Separate settings that end up in the client's parameters. An empty or zero value does not count: set it in REDIS_PARAMS.
 SETTINGS_PARAMS_MAP = {
@@ -118,7 +118,7 @@ def get_redis(**kwargs: Any) -> redis.Redis:
     redis_cls = kwargs.pop("redis_cls", defaults.REDIS_CLS)
     url = kwargs.pop("url", None)
     if url and redis_cls is defaults.REDIS_CLS and kind_of(url) is not UrlKind.SERVER:
-        return client_of(url, **kwargs)
+        return client_of(url, **kwargs)  # type: ignore[no-any-return]
     if url:
         check(url)
     client: redis.Redis = redis_cls.from_url(url, **kwargs) if url else redis_cls(**kwargs)
@@ -193,7 +193,7 @@ def asyncio_client(settings: Settings) -> redis.asyncio.Redis | None:
         return None
     try:
         if url and kind_of(url) is not UrlKind.SERVER:
-            return asyncio_client_of(url, **params)
+            return client_of(url, on_loop=True, **params)  # type: ignore[no-any-return]
         params["retry"] = Retry(NoBackoff(), 0)
         client: redis.asyncio.Redis = redis_cls.from_url(url, **params) if url else redis_cls(**params)
         return client

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import struct
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import count
 from typing import Any, cast
 
 import msgspec
@@ -129,52 +130,52 @@ class _Looker:
         self.cut: list[str] = []
 
     def ready(self) -> Iterator[Entry]:
-        lanes = self._zset(self._keys.lanes(), _MOST_KEYS)
+        lanes = self._found(self._keys.lanes(), b"zset", most=_MOST_KEYS)
         names = [member.decode("utf-8", "replace") for _, member, _ in lanes if not member.startswith(b"\1")]
         for key in (self._keys.ready(), *map(self._keys.lane, names)):
-            for number, member, _ in self._zset(key):
+            for number, member, _ in self._found(key, b"zset"):
                 if entry := self._request(EntryLocation.READY, member, key):
                     yield replace(entry, before=number, raw=member)
 
     def later(self) -> Iterator[Entry]:
         key = self._keys.later_requests()
-        for _, member, at_ms in self._zset(key):
+        for _, member, at_ms in self._found(key, b"zset"):
             if entry := self._request(EntryLocation.LATER, member.partition(b"|")[2], key):
                 yield replace(entry, at_s=at_ms / 1000, raw=member)
 
     def leased(self) -> Iterator[Entry]:
-        for _, owner, _ in self._zset(self._keys.owners(), _MOST_KEYS):
+        for _, owner, _ in self._found(self._keys.owners(), b"zset", most=_MOST_KEYS):
             name = owner.decode("utf-8", "replace")
             key = self._keys.leases(name)
-            for lease, value in self._hash(key):
+            for _, lease, value in self._found(key, b"hash"):
                 if entry := self._lease(EntryLocation.LEASED, value, key):
                     yield replace(entry, owner=name, at_s=_leased_at(lease))
 
     def parked(self) -> Iterator[Entry]:
-        for lot in self._hash_names(self._keys.parked()):
-            key = self._keys.parked_lot(lot)
-            for _, value in self._list(key):
+        for _, lot, _ in self._found(self._keys.parked(), b"hash", most=_MOST_KEYS):
+            key = self._keys.parked_lot(lot.decode("utf-8", "replace"))
+            for _, value, _ in self._found(key, b"list"):
                 if entry := self._lease(EntryLocation.PARKED, value, key):
                     yield entry
 
     def waiting(self) -> Iterator[Entry]:
         keys = self._keys
         for key in dict.fromkeys((keys.start_urls, *keys.more_start_urls, keys.fed_tasks, keys.later_tasks(), keys.backlog())):
-            for number, data in self._tasks(key):
+            for number, data, _ in self._found(key, b"list", b"set", b"zset"):
                 if entry := self._task(EntryLocation.WAITING, data, key):
                     yield replace(entry, before=number, raw=data)
         for key in dict.fromkeys((*keys.turn_keys, keys.fed_turns, keys.later_turns())):
-            for number, member, _ in self._zset(key):
+            for number, member, _ in self._found(key, b"zset"):
                 if entry := self._task(EntryLocation.WAITING, member.partition(b"\0")[2][8:], key):
                     yield replace(entry, before=number, raw=member)
-        for id_, value in self._hash(keys.overflow()):
+        for _, id_, value in self._found(keys.overflow(), b"hash"):
             if self._may_fit(value) and (entry := self._task(EntryLocation.WAITING, _text_of(value), keys.overflow())):
                 yield replace(entry, raw=id_)
 
     def dead(self) -> Iterator[Entry]:
         key = self._keys.dead()
-        for number, raw in self._list(key):
-            letter = parse(raw, number) if self._may_fit(raw) else None
+        for number, raw, _ in self._found(key, b"list"):
+            letter = parse(raw, number or 0) if self._may_fit(raw) else None
             if letter is None:
                 continue
             make = self._request if values.is_ours(letter.payload) else self._task
@@ -226,55 +227,30 @@ class _Looker:
             data = data.partition(b"\0")[2][8:]
         return self._task(place, data, key)
 
-    # keys
-
-    def _tasks(self, key: str) -> Iterator[tuple[int | None, bytes]]:
-        kind = self._client.type(key)
-        if kind == b"list":
-            yield from self._list(key)
-        elif kind == b"zset":
-            yield from ((number, member) for number, member, _ in self._zset(key))
-        elif kind == b"set":
-            for number, member in enumerate(self._client.sscan_iter(key, count=_STEP)):
-                if number >= MOST:
-                    self.cut.append(key)
-                    return
-                yield None, member
-
-    def _list(self, key: str) -> Iterator[tuple[int, bytes]]:
-        if self._client.type(key) != b"list":
-            return
-        for start in range(0, MOST, _STEP):
-            found = cast("list[bytes]", self._client.lrange(key, start, start + _STEP - 1))
-            yield from enumerate(found, start)
-            if len(found) < _STEP:
-                return
-        self.cut.append(key)
-
-    def _zset(self, key: str, most: int = MOST) -> Iterator[tuple[int, bytes, float]]:
-        if self._client.type(key) != b"zset":
-            return
-        for start in range(0, most, _STEP):
-            found: Any = self._client.zrange(key, start, start + _STEP - 1, withscores=True)
-            yield from ((number, member, score) for number, (member, score) in enumerate(found, start))
-            if len(found) < _STEP:
-                return
-        self.cut.append(key)
-
-    def _hash(self, key: str) -> Iterator[tuple[bytes, bytes]]:
-        if self._client.type(key) != b"hash":
-            return
-        for number, field in enumerate(self._client.hscan_iter(key, count=_STEP)):
-            if number >= MOST:
+    def _found(self, key: str, *kinds: bytes, most: int = MOST) -> Iterator[tuple[int | None, Any, Any]]:
+        """Yield place (None in a set), member and score, or field and value, of a key of one of these types; at most `most`."""
+        kind = cast("bytes", self._client.type(key))
+        for number, one in enumerate(_READ[kind](self._client, key) if kind in kinds else ()):
+            if number >= most:
                 self.cut.append(key)
                 return
-            yield cast("tuple[bytes, bytes]", field)
+            yield None if kind == b"set" else number, *one
 
-    def _hash_names(self, key: str) -> list[str]:
-        if self._client.type(key) != b"hash":
-            return []
-        found = [name for name, _ in zip(self._client.hscan_iter(key, count=_STEP), range(_MOST_KEYS), strict=False)]
-        return [name.decode("utf-8", "replace") for name, _ in cast("list[tuple[bytes, bytes]]", found)]
+
+def _pages(read: Callable[[int, int], Any]) -> Iterator[Any]:
+    for start in count(0, _STEP):
+        found = read(start, start + _STEP - 1)
+        yield from found
+        if len(found) < _STEP:
+            return
+
+
+_READ: dict[bytes, Callable[[Any, str], Iterable[tuple[Any, Any]]]] = {
+    b"list": lambda client, key: ((one, None) for one in _pages(lambda first, last: client.lrange(key, first, last))),
+    b"zset": lambda client, key: _pages(lambda first, last: client.zrange(key, first, last, withscores=True)),
+    b"set": lambda client, key: ((one, None) for one in client.sscan_iter(key, count=_STEP)),
+    b"hash": lambda client, key: client.hscan_iter(key, count=_STEP),
+}
 
 
 def _stored_at(number: int) -> float | None:

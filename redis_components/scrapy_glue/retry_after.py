@@ -56,7 +56,7 @@ class SitePulse:
 
     def answered(self, now: float, latency_s: float) -> bool:
         """Note an answer; whether the last ones were far slower than usual. A site that stays slow becomes the usual one."""
-        self._ended(now)
+        self.ended(now)
         self._answers += 1
         if self._answers == 1:
             self._recent_s = self._usual_s = latency_s
@@ -69,12 +69,8 @@ class SitePulse:
         self._refused.append(is_refusal)
         return is_refusal and sum(self._refused) >= OFTEN
 
-    def failed(self, now: float) -> None:
-        """Note that an answer did not come."""
-        self._ended(now)
-
-    def _ended(self, now: float) -> None:
-        """Note that a request has ended, either way."""
+    def ended(self, now: float) -> None:
+        """Note that a request has ended, with an answer or without one."""
         self._times.append(now)
         if (rate := len(self._times) / max(now - self._times[0], 1.0)) >= self._faded(now):
             self._best, self._best_at = rate, now
@@ -217,7 +213,7 @@ class RetryAfterMiddleware:
         if not isinstance(exception, _COMPLAINTS):
             return
         pulse, now = self._pulse(request), time.monotonic()
-        pulse.failed(now)
+        pulse.ended(now)
         if (frontier := known_frontier(self._crawler)) is not None and (lane := lane_of(self._crawler, request, or_default=True)):
             self._slow_down(frontier, lane, pulse.rate(now))
 

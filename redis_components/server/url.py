@@ -187,30 +187,20 @@ _FORGOTTEN_HOST = re.compile(r"^([\w+]+://)([^/?@:,\[\]]*):(?!\d{0,5}(?:[/?,;#]|
 FAILOVER_PARAMS = {"socket_timeout": 5, "socket_connect_timeout": 2}  # s
 
 
-def client_of(url: str, **params: Any) -> redis.Redis:
-    """Return a synchronous client of a Sentinel or Cluster URL, whose options win over `params`. Raises ConfigError."""
-    place = address_of(url)
-    retry = redis.retry.Retry(NoBackoff(), 0)
+def client_of(url: str, *, on_loop: bool = False, **params: Any) -> Any:
+    """Return a client of a Sentinel or Cluster URL, whose options win over `params`: a synchronous one, or one for an event loop.
+    Raises ConfigError.
+    """
+    place, kind = address_of(url), redis.asyncio if on_loop else redis
+    retry = kind.retry.Retry(NoBackoff(), 0)
     if place.kind is UrlKind.CLUSTER:
-        return cast("redis.Redis", Cluster(place, **_cluster_params(place, {"retry": retry} | params)))
-    sentinels = redis.sentinel.Sentinel(  # type: ignore[no-untyped-call]  # redis-py has no types for it
-        place.nodes, **_sentinel_arguments(place, params, retry)
-    )
-    return cast("redis.Redis", sentinels.master_for(place.service))  # type: ignore[no-untyped-call]
-
-
-def asyncio_client_of(url: str, **params: Any) -> redis.asyncio.Redis:
-    """Return the same client for an event loop."""
-    place = address_of(url)
-    retry = redis.asyncio.retry.Retry(NoBackoff(), 0)
-    if place.kind is UrlKind.CLUSTER:
+        wanted = _cluster_params(place, {"retry": retry} | params)
+        if not on_loop:
+            return Cluster(place, **wanted)
         nodes = [redis.asyncio.cluster.ClusterNode(host, port) for host, port in place.nodes]
-        cluster = redis.asyncio.RedisCluster(startup_nodes=nodes, **_cluster_params(place, {"retry": retry} | params))
-        return cast("redis.asyncio.Redis", cluster)
-    sentinels = redis.asyncio.sentinel.Sentinel(  # type: ignore[no-untyped-call]  # redis-py has no types for it
-        place.nodes, **_sentinel_arguments(place, params, retry)
-    )
-    return cast("redis.asyncio.Redis", sentinels.master_for(place.service, redis_class=_Primary))
+        return redis.asyncio.RedisCluster(startup_nodes=nodes, **wanted)
+    sentinels = kind.sentinel.Sentinel(place.nodes, **_sentinel_arguments(place, params, retry))
+    return sentinels.master_for(place.service, redis_class=_Primary if on_loop else redis.Redis)
 
 
 def _server_params(place: ServerAddress, params: dict[str, Any]) -> dict[str, Any]:

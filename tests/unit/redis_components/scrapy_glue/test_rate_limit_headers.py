@@ -64,7 +64,7 @@ def test_the_rate_is_that_of_the_last_requests() -> None:
     for n in range(500):
         pulse.answered(n / 20, 0.1)
     assert 18 < pulse.rate(25) < 22
-    pulse.failed(25)
+    pulse.ended(25)
     assert SitePulse().rate(0) == 0.1
 
 
@@ -73,6 +73,6 @@ def test_a_site_that_was_asked_little_lately_counts_by_what_it_took_before() -> 
     for n in range(500):
         pulse.answered(n / 20, 0.1)
     for n in range(5):
-        pulse.failed(40.0 + 5 * n)
+        pulse.ended(40.0 + 5 * n)
     assert 12 < pulse.rate(60) < 18
     assert pulse.rate(3600) < 2
