@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import redis
 
-from redis_components.admin.crawl_records import CrawlRecords
+from redis_components.admin.inspector import CrawlRecords
 from redis_components.errors import ConfigError, TrawlError, unknown_name
 from redis_components.keys import CrawlKeys
 from workers.fleet.consumers import crawl_keys

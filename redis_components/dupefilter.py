@@ -1,4 +1,4 @@
-"""Duplicate filters: Scrapy's classes for the kinds in `dupefilters/kinds.py`.
+"""Duplicate filters: Scrapy's classes for the kinds in `filters.py`.
 
 Within the Scheduler the check is a part of the step that stores the request, for all of these classes and for their subclasses
 that keep `request_seen`; only their `fingerprint` is then called. Used alone, each check is one call of Redis.
@@ -17,11 +17,10 @@ import scrapy.utils.request
 from scrapy.dupefilters import BaseDupeFilter
 from scrapy.settings import BaseSettings
 
-from . import defaults
+from . import defaults, filters
 from .connection import get_redis_from_settings
-from .dupefilters import client
-from .dupefilters.kinds import Bloom, Exact, Filter, PlainSet, Renew, Rolling, Window
 from .errors import ConfigError
+from .filters import Bloom, Exact, Filter, PlainSet, Renew, Rolling, Window
 from .keys import filled
 from .server.names import crawl_name, namespace_of, prefixed
 from .setting_values import loaded, number_of
@@ -141,7 +140,7 @@ class RFPDupeFilter(BaseDupeFilter):
         entry = self.fingerprint(request)
         if self.filter.options() is None:
             return self.server.sadd(self.key, entry) == 0
-        return client.seen(self.server, self.key, self.filter, [entry])[0]
+        return filters.seen(self.server, self.key, self.filter, [entry])[0]
 
     def request_fingerprint(self, request: Request) -> str:
         """Return the fingerprint as text. A subclass may override it, and return any text or bytes."""
@@ -160,7 +159,7 @@ class RFPDupeFilter(BaseDupeFilter):
         Raises ConfigError where a Bloom filter holds it, which cannot remove anything. Crawlers that run, which remember what
         they met (SCHEDULER_LOCAL_SEEN), learn of it from their next exchange.
         """
-        return client.forget(self.server, self.key, self.filter, [self.fingerprint(request)])[0]
+        return filters.forget(self.server, self.key, self.filter, [self.fingerprint(request)])[0]
 
     def close(self, reason: str = "") -> None:  # noqa: ARG002
         """Clear the filter; Scrapy's own scheduler calls it at the end of a run, after which the key is not used any more."""
@@ -171,7 +170,7 @@ class RFPDupeFilter(BaseDupeFilter):
         if self.filter.options() is None:
             self.server.delete(self.key)
         else:
-            client.clear(self.server, self.key)
+            filters.clear(self.server, self.key)
 
     def log(self, request: Request, spider: Spider) -> None:
         """Log the first duplicate, or each with DUPEFILTER_DEBUG."""

@@ -24,9 +24,9 @@ from typing import Any
 import redis
 
 from benchmarks.support.report import Report, options
+from redis_components import filters as filter_access
 from redis_components.admin.inspector import snapshot
-from redis_components.dupefilters import client as filter_access
-from redis_components.dupefilters.kinds import Bloom, Exact, Filter, PlainSet, Rolling, Window
+from redis_components.filters import Bloom, Exact, Filter, PlainSet, Rolling, Window
 from redis_components.frontier.messages import NO_FILTER, NewRequest
 from tests.support.owner import KEYS, Owner
 from tests.support.redis_server import RedisServer

@@ -16,8 +16,8 @@ from cli.views.options import AsJson
 from cli.views.output import complain, duration, echo, report
 from cli.views.tables import Column, figure, show
 from redis_components.admin import dead_letters
-from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.admin.dead_letters import Cleared, DeadEntry
+from redis_components.admin.inspector import CrawlRecords
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.items import stream
 from redis_components.items.stream import RefusedItem

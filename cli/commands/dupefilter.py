@@ -12,10 +12,10 @@ from cli.access import running_client
 from cli.names import check_spiders
 from cli.views.options import AsJson
 from cli.views.output import report
-from redis_components.admin.crawl_records import CrawlRecords
+from redis_components.admin.health import FilterReport
+from redis_components.admin.health import report as figures_of
+from redis_components.admin.inspector import CrawlRecords
 from redis_components.dupefilter import RFPDupeFilter, dupefilter_class
-from redis_components.dupefilters.client import FilterReport
-from redis_components.dupefilters.client import report as figures_of
 from redis_components.errors import ConfigError, did_you_mean
 from redis_components.keys import CrawlKeys
 from redis_components.scrapy_glue.engine import crawl_keys

@@ -29,7 +29,7 @@ from forums.state.writer_state import DatabaseClaim
 from forums.storage import StorageError
 from forums.storage.read.read_sql import NoData, stored_data
 from forums.storage.read.site_figures import Delay, delays, last_scans
-from redis_components.admin.crawl_records import keys_in
+from redis_components.admin.inspector import keys_in
 from redis_components.errors import ConfigError
 from workers.overview import OverviewReader
 

@@ -18,8 +18,7 @@ from cli.processes.services import Interrupts
 from cli.views.options import AsJson
 from cli.views.output import complain, counted, duration, echo
 from cli.views.tables import Columns, console, plain_table, show
-from redis_components.admin.crawl_records import CrawlRecords
-from redis_components.admin.inspector import snapshot
+from redis_components.admin.inspector import CrawlRecords, snapshot
 from redis_components.embedded import data_dir
 from redis_components.errors import ConfigError, unknown_name
 from redis_components.items.groups import ItemGroup, group_names, group_states, is_stream

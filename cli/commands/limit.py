@@ -13,7 +13,7 @@ from cli.names import either
 from cli.views.options import AsJson, SiteOption
 from cli.views.output import iso
 from cli.views.tables import Columns, show
-from redis_components.admin.crawl_records import CrawlRecords
+from redis_components.admin.inspector import CrawlRecords
 from redis_components.admin.lanes import LaneView, as_dicts, look
 from redis_components.errors import ConfigError, did_you_mean
 from redis_components.keys import lane_state_key, limits_key

@@ -28,7 +28,7 @@ from forums.state.removed_sites import alerts_of, forget_site, mark_removed, rea
 from forums.storage import Database
 from forums.storage.write.remove_site import remove_rows, rows_of_site
 from forums.writer.store import check_claim, store
-from redis_components.admin.crawl_records import CrawlRecords
+from redis_components.admin.inspector import CrawlRecords
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.items.stream import ItemStream, Lock, new_token
 from workers.consumers.targets import streams_of

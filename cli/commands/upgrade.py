@@ -12,7 +12,7 @@ import typer
 from cli.access import redis_client, running_url
 from cli.views.options import AsJson
 from redis_components import __version__
-from redis_components.admin.crawl_records import CrawlRecords
+from redis_components.admin.inspector import CrawlRecords
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.keys import CrawlKeys
 from redis_components.server.untrusted_values import server_time

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
+from redis_components.admin.health import Problem
 from redis_components.admin.lanes import in_one_line
-from redis_components.server.health import Problem
 from workers.overview import WELL, Overview, ServiceView, calm, problems
 from workers.overview.model import shown_state
 from workers.state.registry import CrawlerRecord, CrawlerState

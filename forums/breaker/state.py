@@ -22,7 +22,7 @@ from forum_reader.page.soft_block import BlockVerdict, Cause
 from forums.sites import SiteError, load_site
 from forums.state.keys import ForumFleetKeys
 from forums.state.site_faults import drift_sentence
-from redis_components.admin.crawl_records import CrawlRecords
+from redis_components.admin.inspector import CrawlRecords
 from redis_components.connection import connect
 from redis_components.politeness.limits import retry_after_s
 from redis_components.server.scripts import script

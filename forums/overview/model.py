@@ -25,9 +25,9 @@ from forums.state.writer_state import (
     WriterCounts,
     WriterFigures,
 )
+from redis_components.admin.health import Problem
 from redis_components.keys import CrawlKeys
 from redis_components.politeness.limits import BY_TRIAL
-from redis_components.server.health import Problem
 from workers.consumers.targets import streams_of
 from workers.fleet.holds import why_not_seeded
 from workers.overview.model import Overview, SiteFault, SiteSample, SitesView

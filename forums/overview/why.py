@@ -23,8 +23,8 @@ from forums.sites import Site, load_all
 from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST
 from forums.state.thread_records import ThreadRecord, look_up
 from forums.storage import Database, checks, comments, posts, revisions
-from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.admin.find_entries import Entry, EntryLocation, Search, find
+from redis_components.admin.inspector import CrawlRecords
 from redis_components.keys import CrawlKeys
 from workers.overview.model import Overview
 from workers.overview.reader import OverviewReader

@@ -21,7 +21,7 @@ from forums.state.keys import script
 from forums.state.thread_records import ThreadRecord, look_up
 from forums.storage import Database
 from forums.storage.read.site_figures import DueThread, depth_of, take_due
-from redis_components.admin.crawl_records import keys_in
+from redis_components.admin.inspector import keys_in
 from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys
 from redis_components.server.untrusted_values import server_time

@@ -21,7 +21,7 @@ from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST, ForumStates, Led
 from forums.state.removed_sites import readmit_sites
 from forums.state.site_faults import note_wrong_files, wrong_files
 from forums.state.writer_state import DatabaseClaim
-from redis_components.admin.crawl_records import keys_in
+from redis_components.admin.inspector import keys_in
 from redis_components.errors import ConfigError
 from redis_components.server.untrusted_values import server_time
 from redis_components.start_tasks import seeding

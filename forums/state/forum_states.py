@@ -17,7 +17,7 @@ import msgspec
 import redis
 
 from forums.state.keys import ForumCrawlKeys
-from redis_components.admin.crawl_records import keys_in
+from redis_components.admin.inspector import keys_in
 from redis_components.keys import CrawlKeys
 from redis_components.server.untrusted_values import (
     LATEST,

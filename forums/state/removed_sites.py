@@ -17,8 +17,8 @@ from forums.state.alerts import Alerts
 from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST
 from forums.state.keys import ForumCrawlKeys, ForumFleetKeys
 from forums.state.thread_records import forget_fields
-from redis_components.admin.crawl_records import CrawlRecords, keys_in
 from redis_components.admin.find_entries import Search, find, take_out
+from redis_components.admin.inspector import CrawlRecords, keys_in
 from redis_components.frontier.holds import BREAKER, REQUESTS, SITE, TASKS, Hold, HoldKind
 from redis_components.items.stream import parse as parse_refused
 from redis_components.keys import CrawlKeys, limits_key

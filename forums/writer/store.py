@@ -39,9 +39,9 @@ from forums.storage.engine import FILE_OF, place_of
 from forums.storage.history import read_operator_state, write_operator_state
 from forums.storage.read.event_reader import EventLog
 from forums.storage.read.site_figures import recall
-from redis_components.admin.crawl_records import CrawlRecords, keys_in
+from redis_components.admin.health import Problem
+from redis_components.admin.inspector import CrawlRecords, keys_in
 from redis_components.items.stream import ItemStream
-from redis_components.server.health import Problem
 from redis_components.server.names import fleet_namespace
 from workers.backup.operator_state import DEAD, Found, look, mark_copied, put_back
 from workers.consumers.targets import streams_of

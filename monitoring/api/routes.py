@@ -13,8 +13,7 @@ from pydantic import Field
 
 from monitoring.source import CachedOverview, Source, readiness
 from redis_components.admin import lanes
-from redis_components.admin.crawl_records import CrawlRecords
-from redis_components.admin.inspector import snapshot
+from redis_components.admin.inspector import CrawlRecords, snapshot
 from redis_components.connection import explain
 from redis_components.errors import ConfigError, RedisUnavailable, TrawlError
 from redis_components.frontier.holds import HoldKind

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Literal
 
 from monitoring.part import part
-from redis_components.server import health
+from redis_components.admin import health
 from workers.overview import Overview, ServiceView
 from workers.overview.model import GONE, shown_state
 from workers.state.holds import Breaker

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import redis
 
 from redis_components.admin import dead_letters
-from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.admin.dead_letters import Cleared
+from redis_components.admin.inspector import CrawlRecords
 from redis_components.errors import ConfigError, unknown_name
 from redis_components.frontier.holds import HoldKind
 from redis_components.items import stream as refused_items

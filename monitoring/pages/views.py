@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import redis
 
 from monitoring.part import part
-from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.admin.dead_letters import DeadEntry, newest
+from redis_components.admin.inspector import CrawlRecords
 from redis_components.errors import TrawlError
 from workers.application import application
 from workers.logs.lines import LogLine, is_routine, last_lines

@@ -1,6 +1,9 @@
-"""A crawl as it is seen from outside, in constant time, the memory of a Redis by kinds of keys, and the few acts of an operator.
+"""A crawl as it is seen from outside, in constant time, and the few acts of an operator; and the place of each service's crawl:
+its keys, its Redis and the consumer of its items, as last reported by its crawlers.
 
-The exporter, `trawl status` and the supervisor use `snapshot`; memory is estimated in a bounded number of commands.
+A project may name other keys than the default ones, in its settings or on the spider. All that look at a crawl from outside
+(status, exporter, autoscaler, dead letters, holds, the writer) use these records, also when no crawler is left. The exporter,
+`trawl status` and the supervisor use `snapshot`.
 """
 
 from __future__ import annotations
@@ -10,103 +13,135 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self, cast
 
 import redis
 
-from redis_components.dupefilters import client as filter_access
-from redis_components.dupefilters.client import false_positive_rate, report
-from redis_components.errors import ConfigError
+from redis_components import filters as filter_access
+from redis_components.filters import false_positive_rate
 from redis_components.frontier.holds import REQUESTS, parked_lots
-from redis_components.keys import CrawlKeys
+from redis_components.keys import CrawlKeys, NamespaceKeys
 from redis_components.server.scripts import script
-from redis_components.server.untrusted_values import answers_of, as_text, number, whole
+from redis_components.server.untrusted_values import (
+    JsonRecord,
+    answers_of,
+    as_bytes,
+    as_text,
+    hash_at,
+    is_foreign,
+    number,
+    readable,
+    whole,
+)
 from redis_components.utils import bytes_to_str
-
-from .crawl_records import CrawlRecord, CrawlRecords
-
-KINDS = ("requests", "leases", "dupefilter", "start_tasks", "threads", "validators", "items", "refused_items", "dead", "other")
-"""`other`: the broker's queues, results, records of the fleet, and what Redis itself needs."""
-_MOST_OWNERS = 100
-_LANES_LOOKED_AT = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class RedisMemory:
-    """Bytes of one server, or of all primaries of a cluster."""
+class CrawlRecord(JsonRecord):
+    """The record that a crawler of a service writes when its crawl begins."""
 
-    used: int = 0
-    limit: int = 0  # maxmemory; 0: none
-    kinds: Mapping[str, int] = field(default_factory=dict)  # of `KINDS`
+    spider: str
+    keys: CrawlKeys
+    redis: str = ""
+    """Its Redis, without a password, where that is another one than the fleet's; "": the fleet's."""
+    consumer: str = ""
+    """The part of the fleet that consumes its items from the item stream; "": none, they are the user's to consume."""
+    max_items: int = 0
+    """Items, waiting and refused, from which on its crawlers start no page; 0: any number."""
+    max_item_bytes: int = 0
+    """The same as memory of Redis in bytes; 0: any."""
+    metrics: dict[str, str] = field(default_factory=dict)
+    """Its stats that are metrics, with their kinds: as the project's settings name them (`workers.process.stat_metrics`)."""
+    schemes: tuple[str, ...] = ()
+    """Schemes of URLs that it fetches in addition to http and https."""
+    at: float = 0.0
+    """Time of the record, epoch s."""
 
-
-def look(client: redis.Redis, crawls: Iterable[CrawlKeys]) -> RedisMemory:
-    """Ask for the sizes of these crawls' keys; keys that several share count once. Raises `redis.RedisError`."""
-    kinds, met = dict.fromkeys(KINDS, 0), set[str]()
-    for keys in crawls:
-        wanted = {key: kind for key, kind in _keys(client, keys).items() if key not in met}
-        met |= wanted.keys()
-        for key, size in _sizes(client, list(wanted)).items():
-            kinds[wanted[key]] += size
-        kinds["requests"] += _lanes(client, keys, met)
-        kinds["dupefilter"] += _dupefilter(client, keys, met)
-    used, limit = _total_bytes(client)
-    kinds["other"] = max(0, used - sum(kinds.values()))
-    return RedisMemory(used=used, limit=limit, kinds=kinds)
-
-
-def _keys(client: redis.Redis, keys: CrawlKeys) -> dict[str, str]:
-    """Return the kind of each single key."""
-    owners: Any = client.zrange(keys.owners(), 0, _MOST_OWNERS - 1)
-    named = {
-        "requests": (keys.ready(), keys.later_requests()),
-        "leases": [keys.leases(as_text(owner)) for owner in owners],
-        "start_tasks": (
-            *(keys.start_tasks(), *keys.more_start_urls, keys.later_tasks(), keys.later_turns(), *keys.turn_keys),
-            *(keys.overflow(), keys.overflow_order(), keys.backlog(), keys.fed_ids(), keys.fed_waiting()),
-        ),
-        "threads": (keys.threads(), keys.start_tokens(), keys.pending(), keys.seeded()),
-        "validators": (keys.validators(), keys.older_validators()),
-        "items": (keys.item_stream(), keys.items_moving()),
-        "refused_items": (keys.bad_items(),),
-        "dead": (keys.dead(),),
-    }
-    return {key: kind for kind, some in named.items() for key in some}
+    @classmethod
+    def from_json(cls, text: bytes | str) -> Self:
+        """Read what `to_json` wrote, here or in a newer version. Raises ValueError for anything else."""
+        record = super().from_json(text)
+        keys = record.keys
+        if not all((keys.requests, keys.dupefilter, keys.start_urls, keys.items, keys.stats, *keys.more_start_urls)):
+            raise ValueError("an empty key")
+        return record
 
 
-def _sizes(client: redis.Redis, keys: list[str]) -> dict[str, int]:
-    with client.pipeline(transaction=False) as pipe:
-        for key in keys:
-            pipe.memory_usage(key)
-        return {key: int(size or 0) for key, size in zip(keys, pipe.execute(), strict=True)}
+class CrawlRecords:
+    """The records of one fleet, by spider. Methods raise `redis.RedisError` when Redis does not answer.
+
+    A record that cannot be read counts as none: the default keys are looked at then.
+    """
+
+    def __init__(self, client: redis.Redis, keys: NamespaceKeys | None = None) -> None:
+        self._client = client
+        self._key = (keys or NamespaceKeys()).crawls()
+
+    def write(self, record: CrawlRecord) -> None:
+        """Store the record of a crawler with a slot in place of an older one. Holds stay, at the new keys."""
+        before = self.keys_of(record.spider).holds()
+        if before != record.keys.holds() and not record.redis:
+            with suppress(redis.ResponseError):  # a cluster keeps them in different slots; the fleet's own holds are spread again
+                self._client.copy(before, record.keys.holds())  # unless there are holds
+        self._client.hset(self._key, record.spider, record.to_json())
+
+    def suggest(self, record: CrawlRecord) -> None:
+        """Store the record of a crawler without a slot, unless there is one."""
+        self._client.hsetnx(self._key, record.spider, record.to_json())
+
+    def all(self) -> dict[str, CrawlRecord]:
+        """Return every record: one for each service that ever had a crawler."""
+        return readable(hash_at(self._client, self._key), crawl_record_of)
+
+    def of(self, spider: str) -> CrawlRecord | None:
+        """Return the record of one service; None where no crawler has written one."""
+        try:
+            raw = self._client.hget(self._key, spider)
+        except redis.ResponseError as error:
+            if is_foreign(error):
+                return None
+            raise
+        return _record_of(raw) if raw else None
+
+    def keys_of(self, spider: str) -> CrawlKeys:
+        """Return the keys of one service: as recorded, else the default ones."""
+        record = self.of(spider)
+        return record.keys if record else CrawlKeys.for_spider(spider)
+
+    def keys_of_all(self, spiders: Iterable[str]) -> dict[str, CrawlKeys]:
+        """Return the keys of several services, in one round trip."""
+        names, found = list(spiders), list[Any]()
+        try:
+            found = cast("list[Any]", self._client.hmget(self._key, names)) if names else []
+        except redis.ResponseError as error:
+            if not is_foreign(error):
+                raise
+        fields = {name.encode(): as_bytes(raw) for name, raw in zip(names, found, strict=False) if raw is not None}
+        records = readable(fields, crawl_record_of)
+        return {name: records[name].keys if name in records else CrawlKeys.for_spider(name) for name in names}
 
 
-def _lanes(client: redis.Redis, keys: CrawlKeys, met: set[str]) -> int:
-    """Return the memory of requests in lanes: the mean of some lanes, times their number."""
-    if keys.lanes() in met:
-        return 0
-    met.add(keys.lanes())
-    number: Any = client.zcard(keys.lanes())
-    some: Any = client.zrandmember(keys.lanes(), _LANES_LOOKED_AT) if number else []
-    sizes = _sizes(client, [keys.lane(as_text(lane)) for lane in some])
-    return round(sum(sizes.values()) / len(sizes) * number) if sizes else 0
+def keys_in(client: redis.Redis, spider: str) -> CrawlKeys:
+    """Return the keys of a service in the fleet of this Redis: as its crawlers recorded them, else the default ones."""
+    return CrawlRecords(client).keys_of(spider)
 
 
-def _dupefilter(client: redis.Redis, keys: CrawlKeys, met: set[str]) -> int:
-    if keys.fingerprints() in met:
-        return 0
-    met.add(keys.fingerprints())
+def crawl_record_of(name: str, raw: bytes) -> CrawlRecord:  # noqa: ARG001 - the form of what reads a field
+    """Return the record of a service. Raises ValueError."""
+    return _parsed(raw)
+
+
+@lru_cache(maxsize=1024)
+def _parsed(raw: bytes) -> CrawlRecord:
+    """Parse a record; cached, as frequent readers such as the exporter find the same line each time."""
+    return CrawlRecord.from_json(raw)
+
+
+def _record_of(raw: bytes | str) -> CrawlRecord | None:
     try:
-        return report(client, keys).bytes
-    except ConfigError:  # `trawl status` names the fault
-        return 0
-
-
-def _total_bytes(client: redis.Redis) -> tuple[int, int]:
-    """Return the memory in use and its limit."""
-    found: Any = client.info("memory")
-    nodes = found.values() if found and all(isinstance(one, dict) for one in found.values()) else [found]
-    return sum(int(one.get("used_memory", 0)) for one in nodes), sum(int(one.get("maxmemory", 0)) for one in nodes)
+        return CrawlRecord.from_json(raw)
+    except ValueError:
+        return None
 
 
 MOST_PROCESSES = 500
@@ -179,7 +214,7 @@ def snapshot(
 ) -> CrawlSnapshot:
     """Return the sizes of the crawl of `spider`, all of one moment, in one round trip, after one for its record.
 
-    `keys`: look at these, in place of those that its crawlers have recorded (`crawl_records`). `record`: what they have
+    `keys`: look at these, in place of those that its crawlers have recorded (`CrawlRecords`). `record`: what they have
     recorded, where that was read before.
     """
     if keys is None:

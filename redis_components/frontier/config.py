@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from redis_components.dupefilters.kinds import Filter, PlainSet
 from redis_components.errors import ConfigError, TrawlError
+from redis_components.filters import Filter, PlainSet
 from redis_components.keys import CrawlKeys
 
 from .messages import QueueOrder, Reply, StatChange

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from redis_components.dupefilters.kinds import misfit
 from redis_components.errors import LayoutError, TrawlError
+from redis_components.filters import misfit
 
 from .config import FrontierConfig, Listeners
 from .demand import Demand, Gate, Haste, Pace

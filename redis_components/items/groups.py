@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import redis
 
-from redis_components.admin.crawl_records import CrawlRecords
+from redis_components.admin.inspector import CrawlRecords
 from redis_components.keys import CrawlKeys
 from redis_components.server.scripts import script
 from redis_components.server.untrusted_values import as_text

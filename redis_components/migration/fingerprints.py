@@ -16,9 +16,9 @@ import redis
 from scrapy import Request
 from scrapy.utils.request import RequestFingerprinter
 
-from redis_components.dupefilters import client as filter_access
-from redis_components.dupefilters.kinds import Filter
+from redis_components import filters as filter_access
 from redis_components.errors import ConfigError
+from redis_components.filters import Filter
 from redis_components.fingerprint import OldScrapyFingerprinter, ScrapyRedisFingerprinter
 
 from .members import BothKeys, PickleReader, Progress, kind_of, oldest, scanned, set_aside

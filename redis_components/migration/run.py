@@ -23,8 +23,8 @@ from scrapy.utils.project import ENVVAR, get_project_settings
 
 from redis_components import defaults
 from redis_components.dupefilter import dupefilter_class, is_fused
-from redis_components.dupefilters.kinds import Filter
 from redis_components.errors import ConfigError, TrawlError
+from redis_components.filters import Filter
 from redis_components.frontier.messages import QueueOrder
 from redis_components.keys import CrawlKeys, filled
 from redis_components.queue import order_of

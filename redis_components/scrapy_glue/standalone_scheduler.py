@@ -27,8 +27,8 @@ from redis_components.admin.inspector import wipe
 from redis_components.codec.requests import request_codec
 from redis_components.codec.values import is_plumbing
 from redis_components.dupefilter import is_fused
-from redis_components.dupefilters.kinds import Filter, Notes, misfit
 from redis_components.errors import LayoutError, TrawlError
+from redis_components.filters import Filter, Notes, misfit
 from redis_components.frontier.frontier import FrontierConfig, exact_score, score_of
 from redis_components.frontier.messages import NO_FILTER, NewRequest, QueueOrder
 from redis_components.keys import CrawlKeys

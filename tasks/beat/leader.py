@@ -25,10 +25,10 @@ from celery.beat import Scheduler
 from celery.utils.log import get_logger
 from kombu.exceptions import OperationalError
 
+from redis_components.admin import health
+from redis_components.admin.health import Problem
 from redis_components.connection import connect, explain
 from redis_components.embedded import redis_url
-from redis_components.server import health
-from redis_components.server.health import Problem
 from redis_components.server.printable import in_words
 from redis_components.server.untrusted_values import is_foreign
 from redis_components.server.url import impatient

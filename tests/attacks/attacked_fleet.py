@@ -16,7 +16,7 @@ import redis
 
 from forums.scheduling.seeding import seed
 from forums.state.forum_states import FORUM_LIST
-from redis_components.admin.crawl_records import keys_in
+from redis_components.admin.inspector import keys_in
 from redis_components.server.untrusted_values import server_time
 from redis_components.start_tasks.seeding import pending
 from tests.attacks.two_sites import SITE_FILE

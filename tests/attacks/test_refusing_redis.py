@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from redis_components.server import health
+from redis_components.admin import health
 from tests.support.fleet import Program, ToyFleet
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer

@@ -31,7 +31,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from redis_components.admin.inspector import snapshot
-from redis_components.dupefilters.kinds import Bloom, Exact, Filter, PlainSet, Rolling, Window
+from redis_components.filters import Bloom, Exact, Filter, PlainSet, Rolling, Window
 from redis_components.frontier import holds
 from redis_components.frontier.frontier import score_of
 from redis_components.frontier.holds import Hold, HoldKind

@@ -19,7 +19,7 @@ from forums.breaker.probe import probe_sites
 from monitoring.forums import pages as of_forums
 from monitoring.pages import views
 from monitoring.pages.views import Reading
-from redis_components.server.health import Problem
+from redis_components.admin.health import Problem
 from tests.support.trawl_command import Trawl, commands
 from workers.overview import OverviewReader
 from workers.state.holds import Breaker, BreakerState

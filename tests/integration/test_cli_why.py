@@ -16,7 +16,7 @@ from forums.records.start_tasks import PostTask, encode
 from forums.state.forum_states import ForumState, ForumStates
 from forums.state.thread_records import ThreadRecord, keep
 from forums.storage import Database, parse
-from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
+from redis_components.admin.inspector import CrawlRecord, CrawlRecords
 from redis_components.codec.requests import RequestCodec
 from redis_components.keys import CrawlKeys
 from redis_components.politeness.limits import LaneLimits, change

@@ -14,7 +14,7 @@ import pytest
 import redis
 import sqlalchemy as sa
 
-from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
+from redis_components.admin.inspector import CrawlRecord, CrawlRecords
 from redis_components.items.stream import ItemStream
 from redis_components.keys import CrawlKeys
 from tests.support import warm_start

@@ -16,6 +16,8 @@ from scrapy.utils.test import get_crawler
 
 from cli.main import main
 from redis_components import dupefilter
+from redis_components import filters as filter_access
+from redis_components.admin.health import part_name, report
 from redis_components.dupefilter import (
     BloomDupeFilter,
     ExactDupeFilter,
@@ -24,10 +26,8 @@ from redis_components.dupefilter import (
     WindowDupeFilter,
     is_fused,
 )
-from redis_components.dupefilters import client as filter_access
-from redis_components.dupefilters.client import false_positive_rate, part_name, report
-from redis_components.dupefilters.kinds import Bloom, Exact, Renew, Rolling, Window
 from redis_components.errors import ConfigError
+from redis_components.filters import Bloom, Exact, Renew, Rolling, Window, false_positive_rate
 from redis_components.keys import CrawlKeys
 from tests.support.crawl import crawl
 from tests.support.dupefilters import of

@@ -10,7 +10,7 @@ from forums.state.forum_states import ForumState, ForumStates
 from forums.state.keys import ForumCrawlKeys
 from monitoring.metrics.exposition import text_of
 from monitoring.source import ANSWER_S, Source
-from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
+from redis_components.admin.inspector import CrawlRecord, CrawlRecords
 from redis_components.errors import ConfigError
 from redis_components.frontier.messages import StatChange
 from redis_components.items.groups import tend

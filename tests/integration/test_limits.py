@@ -14,7 +14,7 @@ import redis
 from cli.main import main
 from forums.scheduling.seed_plan import is_on_trial, is_public_name, write_limits
 from forums.sites import load_all
-from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
+from redis_components.admin.inspector import CrawlRecord, CrawlRecords
 from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys, limits_key
 from redis_components.politeness import limits

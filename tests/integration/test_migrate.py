@@ -20,8 +20,8 @@ from scrapy.settings import Settings
 
 from cli.main import main
 from redis_components import dupefilter, fingerprint, picklecompat
+from redis_components import filters as filter_access
 from redis_components.admin.dead_letters import newest, replay
-from redis_components.dupefilters import client as filter_access
 from redis_components.fingerprint import ScrapyRedisFingerprinter
 from redis_components.keys import CrawlKeys
 from redis_components.migration import Options, project_of, run

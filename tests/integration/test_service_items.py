@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from redis_components.admin.crawl_records import CrawlRecords
-from redis_components.admin.inspector import snapshot
+from redis_components.admin.inspector import CrawlRecords, snapshot
 from tests.support.items import post, wire
 from tests.support.plain_project import KNOWS_THE_FLEET, PlainFleet, plain_fleet
 from tests.support.processes import wait_until

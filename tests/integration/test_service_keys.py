@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
-from redis_components.admin.inspector import snapshot
+from redis_components.admin.inspector import CrawlRecord, CrawlRecords, snapshot
 from redis_components.keys import CrawlKeys
 from tests.support.plain_project import PlainFleet, plain_fleet
 from tests.support.processes import wait_until

@@ -8,7 +8,7 @@ import redis
 
 from monitoring.metrics.exposition import text_of
 from monitoring.source import Source
-from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
+from redis_components.admin.inspector import CrawlRecord, CrawlRecords
 from redis_components.frontier.messages import StatChange
 from redis_components.keys import CrawlKeys
 from tests.support.owner import Owner

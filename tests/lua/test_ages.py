@@ -13,7 +13,7 @@ from scrapy import Request, Spider
 
 from redis_components.admin.inspector import snapshot
 from redis_components.admin.lanes import look
-from redis_components.dupefilters.kinds import PlainSet
+from redis_components.filters import PlainSet
 from redis_components.frontier.messages import NO_FILTER, NewRequest, QueueOrder
 from redis_components.keys import CrawlKeys
 from redis_components.politeness.limits import LaneLimits, change

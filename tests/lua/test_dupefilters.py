@@ -11,10 +11,10 @@ import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from redis_components import filters as filter_access
 from redis_components.admin.inspector import snapshot, wipe
-from redis_components.dupefilters import client as filter_access
-from redis_components.dupefilters.kinds import Bloom, Exact, Filter, PlainSet, Renew, Rolling, Window
 from redis_components.errors import ConfigError, TrawlError
+from redis_components.filters import Bloom, Exact, Filter, PlainSet, Renew, Rolling, Window
 from tests.support.contents import contents
 from tests.support.dupefilters import KEY, KINDS, WAYS, WINDOW, Alone, Asked, InExchange, is_bloom, made_older, of
 from tests.support.owner import KEYS, Owner

@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from redis_components.admin.inspector import snapshot
-from redis_components.dupefilters.kinds import Filter
+from redis_components.filters import Filter
 from redis_components.frontier.reclaim_leases import expire_owner
 from redis_components.server.scripts import script
 from tests.support.dupefilters import KINDS

@@ -8,8 +8,8 @@ from typing import Protocol
 
 import redis
 
-from redis_components.dupefilters import client as filter_access
-from redis_components.dupefilters.kinds import Bloom, Exact, Filter, PlainSet, Renew, Rolling, Window
+from redis_components import filters as filter_access
+from redis_components.filters import Bloom, Exact, Filter, PlainSet, Renew, Rolling, Window
 from tests.support.owner import KEYS, Owner
 
 KEY = KEYS.fingerprints()

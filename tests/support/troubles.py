@@ -14,7 +14,7 @@ from forums.records import FORUM_WRITER
 from forums.state.forum_states import ForumState, ForumStates
 from forums.state.keys import ForumFleetKeys
 from forums.state.writer_state import PublicationDelays
-from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
+from redis_components.admin.inspector import CrawlRecord, CrawlRecords
 from redis_components.frontier.holds import HoldKind
 from redis_components.keys import CrawlKeys
 from tests.support.owner import Owner

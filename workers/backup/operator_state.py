@@ -14,8 +14,8 @@ from typing import Any
 
 import redis
 
-from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.admin.dead_letters import parse
+from redis_components.admin.inspector import CrawlRecords
 from redis_components.frontier.holds import BREAKER, SITE, SPIDER, VERSION
 from redis_components.keys import CrawlKeys, limits_key
 from redis_components.server.untrusted_values import as_bytes

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import redis
 
-from redis_components.admin.crawl_records import CrawlRecords, crawl_record_of
+from redis_components.admin.inspector import CrawlRecords, crawl_record_of
 from redis_components.errors import TrawlError
 from redis_components.keys import CrawlKeys, limits_key
 from redis_components.server.names import fleet_namespace, literal

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 import redis
 
+from redis_components.admin.health import Problem
 from redis_components.connection import is_servers_state
 from redis_components.errors import TrawlError
 from redis_components.items.stream import ItemStream, Lock, Refusal, Settled, give_back, new_token
-from redis_components.server.health import Problem
 from workers.state.reports import Troubles
 
 T = TypeVar("T")

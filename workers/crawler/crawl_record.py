@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy import Spider
 
-from redis_components.admin.crawl_records import CrawlRecord
+from redis_components.admin.inspector import CrawlRecord
 from redis_components.errors import ConfigError
 from redis_components.scrapy_glue.engine import keys_of, known_frontier
 from redis_components.server.names import crawl_name

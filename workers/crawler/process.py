@@ -22,7 +22,7 @@ import redis
 from scrapy import Spider
 from scrapy.settings import Settings
 
-from redis_components.admin.crawl_records import CrawlRecords
+from redis_components.admin.inspector import CrawlRecords
 from redis_components.connection import connect
 from redis_components.embedded import redis_url
 from redis_components.frontier.config import FrontierConfig

@@ -19,7 +19,7 @@ from pathlib import Path
 import redis
 
 from redis_components import defaults
-from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
+from redis_components.admin.inspector import CrawlRecord, CrawlRecords
 from redis_components.connection import connect
 from redis_components.embedded import data_dir
 from redis_components.errors import ConfigError, TrawlError

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import redis
 
-from redis_components.admin.crawl_records import keys_in
+from redis_components.admin.inspector import keys_in
 from redis_components.errors import ConfigError, OnHold, did_you_mean
 from redis_components.frontier import holds
 from redis_components.frontier.holds import BREAKER, FLEET, SITE, SPIDER, Hold, HoldKind

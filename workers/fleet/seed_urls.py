@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import redis
 
-from redis_components.admin.crawl_records import CrawlRecords
+from redis_components.admin.inspector import CrawlRecords
 from redis_components.errors import ConfigError, unknown_name
 from redis_components.keys import CrawlKeys
 from redis_components.keys.crawl import filled

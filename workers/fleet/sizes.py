@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import redis
 
-from redis_components.admin.crawl_records import CrawlRecords
+from redis_components.admin.inspector import CrawlRecords
 from redis_components.errors import ConfigError, did_you_mean, unknown_name
 from redis_components.items.groups import tend
 from redis_components.keys import limits_key

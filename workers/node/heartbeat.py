@@ -15,10 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from redis_components import __version__
+from redis_components.admin.health import Problem
 from redis_components.connection import connect
 from redis_components.embedded import data_dir
 from redis_components.errors import ConfigError, TrawlError
-from redis_components.server.health import Problem
 from redis_components.server.untrusted_values import server_time
 from redis_components.server.variables import changed_variables
 from workers.process.config_digest import config_digest, shared_digests

@@ -22,7 +22,7 @@ from pathlib import Path
 import psutil
 import redis
 
-from redis_components.admin.crawl_records import keys_in
+from redis_components.admin.inspector import keys_in
 from redis_components.connection import connect
 from redis_components.embedded import data_dir
 from redis_components.embedded.files import private_folder

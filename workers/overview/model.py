@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from redis_components.admin.inspector import CrawlSnapshot, RedisMemory, total_of
+from redis_components.admin.health import Finding, Problem, RedisMemory
+from redis_components.admin.inspector import CrawlSnapshot, total_of
 from redis_components.admin.lanes import LaneView
 from redis_components.frontier.holds import HoldKind
 from redis_components.items.groups import GroupState
-from redis_components.server.health import Finding, Problem
 from redis_components.server.untrusted_values import Amount, Count
 from workers.state.autoscaling import Autoscaled
 from workers.state.beats import BeatView

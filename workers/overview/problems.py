@@ -6,10 +6,10 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from redis_components.admin.health import Problem
 from redis_components.admin.inspector import total_of
 from redis_components.admin.lanes import LaneCondition
 from redis_components.politeness.limits import MINUTE_MS
-from redis_components.server.health import Problem
 from workers.process.config_digest import differences
 from workers.state.group_runs import GroupRun, quota_lane
 from workers.state.holds import HOST

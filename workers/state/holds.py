@@ -18,7 +18,7 @@ from typing import ClassVar
 import msgspec
 import redis
 
-from redis_components.admin.crawl_records import CrawlRecords
+from redis_components.admin.inspector import CrawlRecords
 from redis_components.frontier import holds
 from redis_components.frontier.holds import BREAKER, FLEET, FLEET_BREAKER, FLEET_SITE, SITE, SPIDER, Hold, HoldKind, parsed
 from redis_components.server.untrusted_values import Count, Epoch, RecordStore, answers_of, as_bytes

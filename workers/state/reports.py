@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import redis
 
-from redis_components.server.health import Problem
+from redis_components.admin.health import Problem
 from redis_components.server.printable import SECRET_NAME, in_one_line, without_class_names
 from redis_components.server.untrusted_values import Epoch, JsonRecord, as_text, decoded, hash_at, readable, server_time
 from redis_components.server.url import masked

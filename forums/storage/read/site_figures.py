@@ -22,7 +22,7 @@ from forums.storage.database import Database
 from forums.storage.engine import WRITING
 from forums.storage.schema.tables import checks, comments, posts, scans
 from forums.storage.schema.times import UtcDateTime
-from redis_components.admin.crawl_records import keys_in
+from redis_components.admin.inspector import keys_in
 
 if TYPE_CHECKING:
     import redis

@@ -1,7 +1,7 @@
 -- Remove entries from a dupefilter, so that their requests count as new again.
 --
 -- KEYS[1] seen     (set, hash)    the filter; it keeps its entries in keys that begin with this one and so are in its slot (lib/filter_state)
--- ARGV[1] filter   (msgpack map, nil)  kind and parameters, see redis_components/dupefilters/kinds.py; nil for the plain set
+-- ARGV[1] filter   (msgpack map, nil)  kind and parameters, see redis_components/filters.py; nil for the plain set
 -- ARGV[2] entries  (any number)   what the filter stores for each request
 -- Returns: {form of another filter that is there ('' for none), for each entry 'forgotten', 'unknown' or 'kept' (a Bloom filter cannot remove it)}
 -- Retry: safe; what is forgotten already is then unknown

@@ -1,7 +1,7 @@
 -- Ask a dupefilter that is used alone, other than the plain set, whether entries were seen before; they are from now on.
 --
 -- KEYS[1] seen     (hash)         the filter; it keeps its entries in keys that begin with this one and so are in its slot (lib/filter_state)
--- ARGV[1] filter   (msgpack map)  kind and parameters, see redis_components/dupefilters/kinds.py
+-- ARGV[1] filter   (msgpack map)  kind and parameters, see redis_components/filters.py
 -- ARGV[2] entries  (any number)   what the filter stores for each request
 -- Returns: {form of another filter that is there ('' for none), 0 or 1 (seen before) for each entry}
 -- Retry: unsafe; a second try finds all of them seen

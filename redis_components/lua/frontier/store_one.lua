@@ -5,7 +5,7 @@
 --                      entries in keys that begin with this one and so are in its slot (lib/filter_state)
 -- KEYS[3] counters     (hash)  layout version, order number
 -- ARGV[1] order        (text)  in which order READY requests are leased
--- ARGV[2] filter       (msgpack map, nil)  kind and parameters of the dupefilter, see redis_components/dupefilters/kinds.py; nil for the plain set
+-- ARGV[2] filter       (msgpack map, nil)  kind and parameters of the dupefilter, see redis_components/filters.py; nil for the plain set
 -- ARGV[3] fingerprint  (binary)  '' = no filter
 -- ARGV[4] score        (number)  lower ones come first
 -- ARGV[5] payload      (binary)  the request

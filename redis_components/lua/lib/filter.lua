@@ -1,5 +1,5 @@
 -- The dupefilters that are not a plain set: open_filter, then filter:ready, filter:seen or filter:forget for each entry, and filter:close.
--- Needs lib/filter_state, lib/buckets and lib/bloom. The options are those of redis_components/dupefilters/kinds.py.
+-- Needs lib/filter_state, lib/buckets and lib/bloom. The options are those of redis_components/filters.py.
 -- Steps of each exchange for work that was left to later ones, in addition to two for each entry that it asks for. With n parts waiting it does n^2 times as
 -- much: a part of 80 bits has 65,536 keys however few its entries, and small bounds must not make them faster than they go.
 local MOVED = 64 -- entries moved from the window into the Bloom filter

@@ -14,7 +14,7 @@ from forums.state.keys import ForumFleetKeys
 from forums.state.writer_state import WriterCounts
 from forums.storage import default_url
 from forums.writer.store import forget, store
-from redis_components.admin.inspector import KINDS, look
+from redis_components.admin.health import KINDS, memory_of
 from redis_components.keys import CrawlKeys
 from tests.support.items import START, at, comment, post, wire
 
@@ -64,7 +64,7 @@ def test_the_lag_is_the_age_of_the_oldest_item_that_waits(redis_client: redis.Re
 
 
 def test_memory_is_told_by_kind_of_key(redis_client: redis.Redis) -> None:
-    before = look(redis_client, [KEYS])
+    before = memory_of(redis_client, [KEYS])
     assert {kind for kind, size in before.kinds.items() if size} == {"other"}
     data = os.urandom
     with redis_client.pipeline(transaction=False) as pipe:
@@ -78,7 +78,7 @@ def test_memory_is_told_by_kind_of_key(redis_client: redis.Redis) -> None:
             pipe.zadd(KEYS.lane(f"site{site}"), {data(200): number for number in range(20)})
         pipe.execute()
     shared = CrawlKeys.for_spider("other", requests=KEYS.requests, items=KEYS.items, dupefilter=KEYS.dupefilter)
-    found = look(redis_client, [KEYS, shared])
+    found = memory_of(redis_client, [KEYS, shared])
     assert tuple(found.kinds) == KINDS
     assert 2_000_000 <= found.kinds["items"] <= 2_600_000
     assert 600_000 <= found.kinds["requests"] <= 1_200_000, "those of lanes among them"

@@ -16,8 +16,8 @@ from cli.views.fleet_screen import ProblemLines
 from cli.views.tables import SafeConsole
 from cli.views.up_screen import UpLog, UpScreen
 from forums.overview.model import ForumSites
+from redis_components.admin.health import Problem
 from redis_components.frontier.holds import Hold, HoldKind
-from redis_components.server.health import Problem
 from tests.support.processes import wait_until
 from tests.unit.cli.test_fleet_screen import NOW, service
 from workers.overview import Overview, calm

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from redis_components.admin.crawl_records import crawl_record_of
+from redis_components.admin.inspector import crawl_record_of
 from redis_components.codec import values
 from redis_components.errors import CodecError
 from redis_components.frontier.holds import Hold

@@ -11,11 +11,11 @@ import pytest
 from forums.overview import Boards, ForumSites
 from forums.state.forum_states import ForumState, WatchedForum
 from forums.state.site_faults import RULES_FILE
+from redis_components.admin.health import Finding, Problem
 from redis_components.admin.inspector import empty_snapshot
 from redis_components.admin.lanes import LaneState, LaneView, in_one_line
 from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.politeness.limits import BY_TRIAL, LaneLimits
-from redis_components.server.health import Finding, Problem
 from workers.overview import Overview, ServiceView, problems
 from workers.state.beats import BeatView
 from workers.state.holds import Breaker, BreakerState, Held

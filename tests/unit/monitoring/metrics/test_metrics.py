@@ -21,12 +21,12 @@ from forums.state.writer_state import DelayHistogram, WriterFigures
 from monitoring.metrics.exposition import _histograms, text_of
 from monitoring.metrics.figures import families
 from monitoring.metrics.fleet import METRICS, reference
-from redis_components.admin.inspector import CrawlSnapshot, RedisMemory, empty_snapshot
+from redis_components.admin.health import NAMES, RedisMemory
+from redis_components.admin.inspector import CrawlSnapshot, empty_snapshot
 from redis_components.admin.lanes import LaneState, LaneView
 from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.items.groups import ConsumerState, GroupState
 from redis_components.politeness.limits import LaneLimits
-from redis_components.server.health import NAMES
 from workers.overview import Overview, ServiceView
 from workers.overview.reader import FLEET_PARTS
 from workers.state.beats import BeatView

@@ -8,7 +8,7 @@ import pytest
 import redis
 from scrapy import Request
 
-from redis_components.dupefilters.kinds import Notes
+from redis_components.filters import Notes
 from redis_components.frontier.messages import NewRequest
 from redis_components.frontier.reclaim_leases import expire_owner
 from redis_components.scrapy_glue.custom_classes import CustomDupeFilter

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 import redis
 
-from redis_components.admin.crawl_records import CrawlRecord
+from redis_components.admin.inspector import CrawlRecord
 from redis_components.errors import ConfigError
 from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.keys import CrawlKeys

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from forums.records import FORUM_WRITER
-from redis_components.admin.crawl_records import CrawlRecord
+from redis_components.admin.inspector import CrawlRecord
 from redis_components.keys import CrawlKeys
 from workers.consumers.targets import streams_of
 

@@ -1,7 +1,7 @@
-"""Arithmetic of blocked Bloom filters: how large a layer has to be, and how often it errs. Pure; the layout is that of
-`lua/lib/bloom.lua`.
+"""Kinds of dupefilters with their parameters, and a dupefilter in Redis from outside of the exchange: asking, removing, emptying.
 
-A block's filter is an ordinary Bloom filter (Bloom 1970) of BLOCK_BITS for those entries that fall into it; their number is
+Arithmetic of blocked Bloom filters: how large a layer has to be, and how often it errs; the layout is `lua/lib/bloom.lua`'s. A
+block's filter is an ordinary Bloom filter (Bloom 1970) of BLOCK_BITS for those entries that fall into it; their number is
 Poisson distributed (Putze, Sanders, Singler 2007). Layers follow Almeida et al. 2007, but with other shares of the promised rate:
 FIRST_SHARE for the first, where most crawls end, then 6 / (pi * i)**2 of the rest, which sums up to the whole for any number of
 layers.
@@ -10,14 +10,20 @@ layers.
 from __future__ import annotations
 
 import math
+import re
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from hashlib import sha1
 from typing import Any, ClassVar
 
-from redis_components.errors import ConfigError
+import msgspec
+import redis
+
+from .errors import ConfigError
+from .server.scripts import script
 
 BLOCK_BITS = 768
 MOST_HASHES = 16
@@ -295,3 +301,69 @@ def _checked_bloom(false_positives: float, capacity: int) -> None:
 
 def _bloom_options(false_positives: float, capacity: int, native: bool) -> dict[str, Any]:
     return {"layers": layer_plans(false_positives, capacity), "native": native, "rate": str(false_positives)}
+
+
+SWEEP = 1000
+"""Keys removed in one call: Redis is not held for longer than a millisecond or two."""
+
+
+def _ask(client: redis.Redis, operation: str, key: str, filter: Filter, entries: Sequence[bytes]) -> list[Any]:
+    args = {"filter": msgspec.msgpack.encode(filter.options()), "entries": entries}
+    answers: list[Any]
+    form, *answers = script(operation)(client, {"seen": key}, args)
+    if form:
+        raise misfit(key, form.decode(), filter.form)
+    return answers
+
+
+def seen(client: redis.Redis, key: str, filter: Filter, entries: Sequence[bytes]) -> list[bool]:
+    """Return for each entry True if it was seen before, and mark all as seen. Not for a plain set, which is one SADD.
+
+    Raises ConfigError when another dupefilter is at `key`.
+    """
+    return [answer == 1 for answer in _ask(client, "dupefilter_seen", key, filter, entries)]
+
+
+def forget(client: redis.Redis, key: str, filter: Filter, entries: Sequence[bytes]) -> list[bool]:
+    """Remove entries; whether each was known.
+
+    Raises ConfigError when another dupefilter is at `key`, or a Bloom filter holds one of them; the others are removed.
+    """
+    answers = _ask(client, "dupefilter_forget", key, filter, entries)
+    if b"kept" in answers:
+        raise ConfigError(
+            f"{key}: a Bloom filter cannot forget single requests; send them with dont_filter, or use another DUPEFILTER_CLASS"
+        )
+    return [answer == b"forgotten" for answer in answers]
+
+
+def clear(client: redis.Redis, key: str) -> None:
+    """Empty the filter of any kind at `key`. It counts as empty with the first of the calls that this takes."""
+    while script("dupefilter_clear")(client, {"seen": key}, {"most": SWEEP}):
+        pass
+
+
+def begin_to_clear(pipe: redis.client.Pipeline, key: str) -> None:
+    """Add the first of the calls of `clear` to a transaction."""
+    empty = script("dupefilter_clear")
+    pipe.execute_command("EVAL", empty.source, *empty.operands({"seen": key}, {"most": SWEEP}))  # type: ignore[no-untyped-call]
+
+
+def false_positive_rate(form: str, layers: str) -> float:
+    """Return the estimated share of new requests that a Bloom filter takes for seen now, from the fields of its hash.
+
+    0.0 for one without layers, or with fields that are not ours.
+    """
+    passed = 1.0
+    for record in filter(None, layers.split(",")):
+        try:
+            _, entries, hashes, blocks, capacity = map(int, record.split(":"))
+        except ValueError:
+            return 0.0
+        if hashes:
+            rate = block_rate(entries / max(blocks, 1), hashes)
+        else:
+            promised = re.search(r"false_positives=(\S+)", form)
+            rate = native_rate(float(promised[1]), capacity, entries) if promised else 0.0
+        passed *= 1 - rate
+    return 1 - passed

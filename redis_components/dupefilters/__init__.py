@@ -1,1 +1,0 @@
-"""Sets of fingerprints in Redis: kinds, sizes, a client, a report."""
