@@ -101,7 +101,7 @@ class CrawlRecords:
             if is_foreign(error):
                 return None
             raise
-        return _record_of(raw) if raw else None
+        return readable({spider.encode(): as_bytes(raw)}, crawl_record_of).get(spider) if raw else None
 
     def keys_of(self, spider: str) -> CrawlKeys:
         """Return the keys of one service: as recorded, else the default ones."""
@@ -126,22 +126,12 @@ def keys_in(client: redis.Redis, spider: str) -> CrawlKeys:
     return CrawlRecords(client).keys_of(spider)
 
 
-def crawl_record_of(name: str, raw: bytes) -> CrawlRecord:  # noqa: ARG001 - the form of what reads a field
-    """Return the record of a service. Raises ValueError."""
-    return _parsed(raw)
-
-
 @lru_cache(maxsize=1024)
-def _parsed(raw: bytes) -> CrawlRecord:
-    """Parse a record; cached, as frequent readers such as the exporter find the same line each time."""
+def crawl_record_of(name: str, raw: bytes) -> CrawlRecord:  # noqa: ARG001 - the form of what reads a field
+    """Return the record of a service; cached, as frequent readers such as the exporter find the same line each time. Raises
+    ValueError.
+    """
     return CrawlRecord.from_json(raw)
-
-
-def _record_of(raw: bytes | str) -> CrawlRecord | None:
-    try:
-        return CrawlRecord.from_json(raw)
-    except ValueError:
-        return None
 
 
 MOST_PROCESSES = 500
@@ -220,10 +210,6 @@ def snapshot(
     if keys is None:
         record = record or CrawlRecords(client).of(spider)
     keys = keys or (record.keys if record else CrawlKeys.for_spider(spider))
-    return _snapshot(client, spider, keys, record)
-
-
-def _snapshot(client: redis.Redis, spider: str, keys: CrawlKeys, record: CrawlRecord | None) -> CrawlSnapshot:
     return _from_reply(spider, script("snapshot")(client, _names(keys), {}), record)
 
 

@@ -191,9 +191,7 @@ class Gate:
 
 
 class Demand:
-    """The demand of the next exchange, which the pump reads before each one and before it sets its timer. Its fields are changed
-    by its methods only.
-    """
+    """The demand of the next exchange, which the pump reads before each one and before it sets its timer."""
 
     def __init__(self, config: FrontierConfig, pace: Pace, stock: Stock, gate: Gate) -> None:
         self._config = config
@@ -203,41 +201,23 @@ class Demand:
         self._timed = stock.timed
         self._gate = gate
         self._suspects: set[str] = set()
-        self._leasing = False
-        self._advised = 0  # requests that the user's queue asks for
-        self._asked_tasks = 0
+        self.leasing = False
+        """The crawl has begun and does not close yet."""
+        self.advised = 0
+        """Requests to lease in the order of READY, as the user's queue has none."""
+        self.asked_tasks = 0
+        """Start tasks to lease for the spider."""
         self.starving = True
         """The engine found nothing to start."""
         self.last: Reply | None = None
         """The last answer of Redis to this owner."""
 
-    def begin(self) -> None:
-        """Lease from now on: the crawl begins."""
-        self._leasing = True
-
-    def end(self) -> None:
-        """Lease nothing more: the crawl closes."""
-        self._leasing = False
-
-    def starve(self) -> None:
-        """Note that the engine found nothing to start."""
-        self.starving = True
-
-    def advise(self, number: int) -> None:
-        """Lease up to `number` requests in the order of READY, as the user's queue has none."""
-        self._advised = number
-        self.starving = True
-
-    def ask_tasks(self, number: int) -> None:
-        """Lease up to `number` start tasks for the spider."""
-        self._asked_tasks = number
-
     def requests(self, overtaking: int = 0) -> int:
         """Return the number of requests to lease now, of which `overtaking` new ones come before all that wait here."""
-        if not self._leasing or self._restraint.paused:
+        if not self.leasing or self._restraint.paused:
             return 0
         if self._config.order is QueueOrder.ADVISED:
-            return self._advised
+            return self.advised
         if self._buffer.deferred >= self._config.max_prefetch:
             return 0  # the READY requests are of sites that have no place
         held = len(self._buffer)
@@ -246,7 +226,7 @@ class Demand:
     def paced(self, places: float) -> int:
         """Return the number of requests to lease now from lanes, to be sent soon in `places`."""
         last = self.last
-        if not self._leasing or self._restraint.paused or self._config.order is QueueOrder.ADVISED or not (last and last.lanes):
+        if not self.leasing or self._restraint.paused or self._config.order is QueueOrder.ADVISED or not (last and last.lanes):
             return 0
         return max(0, int(min(self._config.concurrency, places)) - len(self._timed))
 
@@ -263,12 +243,12 @@ class Demand:
     def tasks(self) -> int:
         """Start tasks to lease now: only while the requests that wait already cannot keep the engine busy."""
         if (
-            not self._leasing
+            not self.leasing
             or not self._restraint.feeding
             or len(self._buffer) + self._ready_for_us() >= self._config.concurrency
         ):
             return 0
-        return self._restraint.want_tasks(self._asked_tasks)
+        return self._restraint.want_tasks(self.asked_tasks)
 
     def is_trying(self, batch: Batch) -> bool:
         """Return True if, after `batch`, a request that was at work in several deaths is still here."""
@@ -285,7 +265,7 @@ class Demand:
     def answered(self, reply: Reply, *, arrived: bool) -> None:
         """Take the answer of an exchange into account; `arrived`: it brought requests that may be started."""
         self.last = reply
-        self._advised = 0
+        self.advised = 0
         if reply.held is not None:  # withheld requests may be leased now
             self.starving = True
         if arrived:
@@ -294,7 +274,7 @@ class Demand:
             suspect_from = self._config.suspect_from
             self._suspects.update(lease.id for lease in reply.leases if lease.attempts >= suspect_from)
         if reply.tasks:
-            self._asked_tasks = 0
+            self.asked_tasks = 0
 
     def start_over(self) -> None:
         """Forget all leases."""
@@ -323,10 +303,10 @@ class Demand:
             return Haste.NOW  # a site whose tasks come last waits for nothing else
         ready = self._ready_for_us() if self.last else 1
         if self._config.order is QueueOrder.ADVISED:
-            ready = min(ready, self._advised)
-        looking = self.starving and self._leasing
+            ready = min(ready, self.advised)
+        looking = self.starving and self.leasing
         if looking and (outbox or ready):
             return Haste.GATHERED if self._buffer.deferred else Haste.NOW  # requests that wait for a place keep the engine busy
         if outbox or (ready and self.requests()) or self._restraint.unpark:
             return Haste.GATHERED
-        return Haste.POLL if looking or self._asked_tasks or self._timed or self.requests() else Haste.BEAT
+        return Haste.POLL if looking or self.asked_tasks or self._timed or self.requests() else Haste.BEAT

@@ -79,7 +79,7 @@ class Frontier(Pump):
             if not self.soon and len(self._buffer.leases) <= pace.refill_at:
                 self.arm()
         elif not self.demand.starving:
-            self.demand.starve()
+            self.demand.starving = True
             self.arm()
         return lease
 
@@ -103,7 +103,7 @@ class Frontier(Pump):
 
     def look(self, number: int) -> None:
         """Exchange soon, and lease up to `number` in the order of READY, as the user's queue has none."""
-        self.demand.advise(number)
+        self.demand.advised, self.demand.starving = number, True
         self.arm()
 
     @property
@@ -145,7 +145,7 @@ class Frontier(Pump):
 
     def want_tasks(self, number: int) -> None:
         """Ask for up to `number` start tasks; each answer cancels the wish."""
-        self.demand.ask_tasks(number)
+        self.demand.asked_tasks = number
         self.arm()
 
     @property

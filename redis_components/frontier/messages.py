@@ -155,9 +155,7 @@ class LeaseDemand(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Message(LeaseDemand, kw_only=True, omit_defaults=True):
-    """One exchange, as `exchange.lua` reads it; rare fields have a default, and are left out then. Those of the configuration
-    (`OF_CONFIG`) are described in `FrontierConfig`.
-    """
+    """One exchange, as `exchange.lua` reads it; rare fields have a default, and are left out then. See `FrontierConfig`, too."""
 
     owner: str
     number: str
@@ -170,8 +168,7 @@ class Message(LeaseDemand, kw_only=True, omit_defaults=True):
     suspect_from: int
     reclaim: str  # dead owner whose leases this exchange gives back, or ""
     requests: list[str]  # their scores; fingerprints and payloads are blobs
-    tasks: list[tuple[str, str, int, int, str]]  # ids, tokens, the place (from 1) of a lane's list among those after the lots or
-    # 0, 1 for a wide one, sites; their data are blobs
+    tasks: list[tuple[str, str, int, int, str]]  # id, token, place of a lane's list after the lots or 0, 1: wide, site; no data
     newest_fields: tuple[str, ...] = ()
     most_fed: int
     items: int  # how many blobs are items
@@ -185,9 +182,7 @@ class Message(LeaseDemand, kw_only=True, omit_defaults=True):
     burials: list[DeadLetter]
     lots: list[str] = []  # lots of parked requests or start tasks in this message; their lists follow the start keys
     parks: list[tuple[str, int]] = []  # lease and place of its lot (from 1)
-    paces: list[
-        tuple[int, str, int]
-    ] = []  # of requests that have them: place (from 1), lane or "", ms before which it is not leased or 0
+    paces: list[tuple[int, str, int]] = []  # of some requests: place (from 1), lane or "", ms before which it is not leased or 0
     shelves: list[LaneRequeue] = []
     waits: list[SiteBackoff] = []
     quota: str = ""

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from .messages import DeadLetter, KeyedItem, LaneRequeue, NewRequest, NextTask, Park, SiteBackoff, StatChange
 from .transport import Clock
@@ -20,7 +20,7 @@ TASK_COST = 4
 WRITES: tuple[Kind, ...] = ("requests", "tasks", "items", "keyed_items")
 """Kinds that must not be lost; the other kinds are about leases, which end with their owner."""
 
-KINDS: tuple[Kind, ...] = (*WRITES, "acks", "releases", "unsent", "shelves", "waits", "parks", "burials", "claims")
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 @dataclass(kw_only=True, slots=True)
@@ -42,17 +42,7 @@ class Batch:
     stats: list[StatChange] = field(default_factory=list)  # not from the outbox: asked for when the exchange is made
 
     def __bool__(self) -> bool:
-        return bool(
-            self.writes
-            or self.acks
-            or self.releases
-            or self.unsent
-            or self.parks
-            or self.burials
-            or self.claims
-            or self.shelves
-            or self.waits
-        )
+        return self.writes or any(getattr(self, kind) for kind in KINDS)
 
     @property
     def writes(self) -> bool:

@@ -85,10 +85,7 @@ class Pump:
 
     def _enter(self, phase: Phase) -> None:
         self.phase = max(self.phase, phase)
-        if self.phase is Phase.LEASING:
-            self.demand.begin()
-        else:
-            self.demand.end()
+        self.demand.leasing = self.phase is Phase.LEASING
 
     def _leave(self) -> None:
         left = self.listeners.left

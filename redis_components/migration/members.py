@@ -1,5 +1,5 @@
-"""What scrapy-redis wrote: taken out of the way of our own keys before anything of it is read; and its pickles as plain values,
-read in a child process (`pickle_child.py`), which is the only place that reads them.
+"""The data of scrapy-redis, taken out of the way of our own keys before anything of it is read; its pickles as plain values, read
+in a child process (`pickle_child.py`), which is the only place that reads them.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Reads pickles in a process with few rights: `python -I -S pickle_child.py`, started by `pickles.py`.
+"""Reads pickles in a process with few rights: `python -I -S pickle_child.py`, started by `members.py`.
 
 Standard library only, run by its path, so that nothing of the project or its dependencies is loaded here. Guards against a
 hostile pickle, each on its own:
 
 1. Only values of plain types are made: a pickle that names any other class or function is refused before it gets it.
-2. Limits: 512 MiB of memory, 60 s of CPU, no file, no child process. `pickles.py` ends it when one pickle takes over 10 s.
+2. Limits: 512 MiB of memory, 60 s of CPU, no file, no child process. `members.py` ends it when one pickle takes over 10 s.
 3. An audit hook that refuses what Python itself would do outside: files, sockets, processes, imports.
 
 A fault in Python's own unpickler is not contained by these.

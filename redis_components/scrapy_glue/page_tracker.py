@@ -11,6 +11,7 @@ import math
 import os
 import re
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -58,47 +59,22 @@ def current_lease() -> str:
     return page.lease_id if page is not None else ""
 
 
+@dataclass(slots=True, eq=False)
 class Page:
     """A leased request (None: a start task), from its lease to its end."""
 
-    __slots__ = (
-        "attempts",
-        "cut_off",
-        "ended",
-        "lane",
-        "lease_id",
-        "parts",
-        "reason",
-        "request",
-        "seen_at",
-        "site",
-        "steps",
-        "until",
-    )
-
-    def __init__(
-        self,
-        lease_id: str,
-        request: Request | None = None,
-        site: str = "",
-        attempts: int = 0,
-        until: float = math.inf,
-        seen_at: float = 0.0,
-        *,
-        lane: str = "",
-    ) -> None:
-        self.lease_id = lease_id  # "" once it is settled, or not ours any more
-        self.request = request
-        self.site = site  # whose place it has; "" where places are not counted
-        self.attempts = attempts  # processes that died while they worked on it
-        self.parts = 1  # itself, and the requests kept in memory that came from it
-        self.reason: str | None = None  # why it is given up
-        self.cut_off = False  # its output was not read to the end, because the crawl closes
-        self.until = until  # s of the frontier's clock from which it is too late to send it
-        self.lane = lane  # whose limits count it while it is not sent yet; "": none do, or it was sent
-        self.seen_at = seen_at  # s of the frontier's clock: when it was begun, or something was last sent for it
-        self.ended = False  # it gave no sign of life for too long: the rest of it is not worked on
-        self.steps: dict[Step, None] = {}  # what Scrapy awaits for it now
+    lease_id: str  # "" once it is settled, or not ours any more
+    request: Request | None = None
+    site: str = ""  # whose place it has; "" where places are not counted
+    attempts: int = 0  # processes that died while they worked on it
+    until: float = math.inf  # s of the frontier's clock from which it is too late to send it
+    seen_at: float = 0.0  # s of the frontier's clock: when it was begun, or something was last sent for it
+    lane: str = ""  # whose limits count it while it is not sent yet; "": none do, or it was sent
+    parts: int = 1  # itself, and the requests kept in memory that came from it
+    reason: str | None = None  # why it is given up
+    cut_off: bool = False  # its output was not read to the end, because the crawl closes
+    ended: bool = False  # it gave no sign of life for too long: the rest of it is not worked on
+    steps: dict[Step, None] = field(default_factory=dict)  # what Scrapy awaits for it now
 
     def give_up(self, request: Request, reason: str) -> None:
         """Let the lease end among the dead ones, because `request`, a part of this page, failed."""

@@ -25,5 +25,5 @@ def test_stop_ends_it_at_once_and_the_next_who_asks_starts_it_again(terminal: Te
 
 def test_stop_without_a_server_returns_false(terminal: Terminal) -> None:
     assert terminal.run("print(embedded.stop())").stdout == "False\n"
-    terminal.joined().leave()
+    terminal.joined()
     assert terminal.run("print(embedded.stop(), embedded.stop())").stdout == "True False\n"
