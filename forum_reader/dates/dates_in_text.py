@@ -92,6 +92,8 @@ class Spotted:
     back: timedelta | None = None
     """Time before the page was made."""
     span: tuple[int, int] = (0, 0)
+    whole: tuple[int, int] = (0, 0)
+    """Like `span`, with the time."""
     separator: str = ""
 
     @property
@@ -123,8 +125,9 @@ def _spotted(text: str) -> Spotted | None:
     if day is None:
         return _day_word(text, time) or _relative(text) or time
     if time is None:
-        return day
-    return replace(day, hour=time.hour, minute=time.minute, second=time.second, half=time.half, offset=time.offset)
+        return replace(day, whole=day.span)
+    whole = min(day.span[0], time.whole[0]), max(day.span[1], time.whole[1])
+    return replace(day, hour=time.hour, minute=time.minute, second=time.second, half=time.half, offset=time.offset, whole=whole)
 
 
 def machine_date(value: str) -> Spotted | None:
@@ -151,6 +154,7 @@ def _of_iso(match: re.Match[str]) -> Spotted:
         second=min(int(second or 0), 59),
         offset=_offset(zone),
         span=match.span(),
+        whole=match.span(),
     )
 
 
@@ -161,7 +165,8 @@ def _with_half(date: Spotted, text: str, iso: re.Match[str]) -> Spotted:
     time = _time(text[iso.end(3) :].lstrip("."), None)
     if time is None or time.span[0] > _BEFORE_TIME:
         return date
-    return replace(date, hour=time.hour, minute=time.minute, second=time.second, half=time.half, offset=time.offset)
+    whole = iso.start(), len(text)
+    return replace(date, hour=time.hour, minute=time.minute, second=time.second, half=time.half, offset=time.offset, whole=whole)
 
 
 def _offset(zone: str | None) -> int | None:
@@ -244,18 +249,22 @@ def _time(text: str, day: Spotted | None) -> Spotted | None:
         hour, minute = int(match[1]), int(match[2])
         if hour > 24 or minute > 59:
             continue
-        half = match[4] or (before[1] if (before := _HALF_BEFORE.search(text[: match.start()])) else None)
+        half, span = match[4], match.span()
+        if not half and (before := _HALF_BEFORE.search(text[: match.start()])):
+            half, span = before[1], (before.start(), match.end())
         if half and 1 <= hour <= 12:
             hour = of_half(hour, f"{half.lower()}m")
         elif word := half_of_day(text, match.start(), match.end(4) if match[4] else len(match[0].rstrip()) + match.start()):
             hour = of_half(hour, word[0])
         offset = _offset(match[6]) if match[6] else (0 if match[5] else None)
         return Spotted(
-            hour=hour % 24, minute=minute, second=min(int(match[3] or 0), 59), half=bool(half), offset=offset, span=match.span()
-        )
+            hour=hour % 24, minute=minute, second=min(int(match[3] or 0), 59), half=bool(half), offset=offset, span=match.span(),
+            whole=span,
+        )  # fmt: skip
     if day is not None and (time := _TIME_BEHIND.match(text, day.span[1])):
         word = half_of_day(text, *time.span())
-        return Spotted(hour=of_half(int(time[1]), word[0]) if word else int(time[1]), minute=int(time[2]), span=time.span())
+        hour, span = of_half(int(time[1]), word[0]) if word else int(time[1]), time.span()
+        return Spotted(hour=hour, minute=int(time[2]), span=span, whole=span)
     return None
 
 
@@ -272,10 +281,11 @@ def _day_word(text: str, time: Spotted | None) -> Spotted | None:
     rest = len(text.strip()) - len(word) - (time.span[1] - time.span[0] if time else 0)
     if rest > (25 if time else 12):
         return None
-    back = timedelta(days=DAYS_BACK[word])
+    back, begin = timedelta(days=DAYS_BACK[word]), low.find(word)
     if time is None:
-        return Spotted(back=back)
-    return Spotted(back=back, hour=time.hour, minute=time.minute, second=time.second, offset=time.offset)
+        return Spotted(back=back, whole=(begin, begin + len(word)))
+    whole = min(begin, time.whole[0]), max(begin + len(word), time.whole[1])
+    return Spotted(back=back, hour=time.hour, minute=time.minute, second=time.second, offset=time.offset, whole=whole)
 
 
 def _named_day(low: str) -> str | None:
@@ -304,7 +314,8 @@ def _relative(text: str) -> Spotted | None:
         number = float(match[1].replace(",", ".")) if match[1][0].isdigit() else NUMBERS.get(match[1].lower())
         if unit is not None and number is not None:
             more, end = _rest_of(text, match.end(), unit)
-            return Spotted(back=number * unit + more, span=(match.start(), end))
+            whole = min(match.start(), ago.start()), max(end, ago.end())
+            return Spotted(back=number * unit + more, span=(match.start(), end), whole=whole)
     return None
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import cached_property
@@ -17,10 +16,10 @@ from zoneinfo import ZoneInfo
 
 from .dates_in_text import AGE, OTHER_FORM, spotted
 from .language import Form, Other, OutOfTime, ask, learn_shape, learn_text, numbers_of, shape_of
-from .normalised import in_common_era, plain, span, without_directions
+from .normalised import in_common_era, plain, without_directions
 from .post_calendar import Calendar
 from .short_forms import EAST, just_now, latest, year_is_missing
-from .words import in_halves, in_january, in_known_words, is_english, on_24_hours
+from .words import in_halves, in_known_words, is_english, on_24_hours
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _OF_MAIL = re.compile(r"(?:[A-Z][a-z]{2}, ?)?\d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d(?::\d\d)? (?:[+-]\d{4}|GMT|UTC?|Z)")
@@ -28,10 +27,13 @@ _MILLISECONDS_FROM = 100_000_000_000  # as seconds the year 5138, as millisecond
 _LEAST_SECONDS = 31_536_000
 _YEARS = range(1971, 2100)  # software writes others for "never", as 0001-01-01 and 9999-12-31
 _OTHER_CALENDARS = frozenset((*range(1300, 1421), *range(2443, 2643)))  # of Iran and of the Buddhist era
+_PART_OF_DATE = re.compile(r"(?<![\w#№])(?:\d{1,2}|\d{4})(?!\w)")
+_COUNT = re.compile(r"\d{1,3}(?=\s+[^\W\d]{3})")  # `14 replies`
 _WEEKDAY_BEHIND = re.compile(r"(?<!\d)(?:20)?\d\d([./-])\d\d\1\d\d\s?\(\w{1,3}\)")
 """`26/11/29(Sun)12:05:41`, `11/29/26(Sun)12:05`: the weekday decides the order."""
 _LONGEST = 100  # characters; no date is longer, and dateparser's time grows with the length
 _MOST_KNOWN = 8192  # texts and shapes that are remembered
+_WEEKDAY = 12  # characters around a date: a weekday, whose texts are few
 _PATIENCE = 10  # texts of a page other than dates; a wrong selector finds them in each row
 _MOST_S = 2.0  # of processor time, for a page's dates with dateparser; the reactor is blocked meanwhile
 
@@ -129,15 +131,19 @@ class DateReader:
         text = in_common_era(on_24_hours(in_halves(text if text.isascii() else plain(text))), self._language)
         if self._language is not None and self._language[:2] != "en" and is_english(text):
             return self._in_english._in_words(text)
-        known = _known.get((shape_of(text), self._language))
-        if isinstance(known, Form):
+        key = (shape_of(text), self._language)
+        if isinstance(known := _known.get(key), Form):
             found = known.read(numbers_of(text), self._now)
             if found is not None:
                 return found, known.kind == "fixed"
-        text = in_known_words(plain(text), self._language)
-        if not text or just_now(text, self._now):
-            return (self._now if text else None), False
-        return self._learning(text if EAST.search(text) else span(text, self._language))
+        whole = in_known_words(plain(text), self._language)
+        if not whole or just_now(whole, self._now):
+            return (self._now if whole else None), False
+        part = _part(whole)
+        learned = self._learning(part)
+        if len(text) - len(part) <= _WEEKDAY and numbers_of(text) == numbers_of(part):
+            _known.setdefault(key, _known.get((shape_of(part), self._language), Other.TEXT))
+        return learned
 
     def _learning(self, text: str) -> tuple[datetime | None, bool]:
         learned: Form | Other | None = Other.TEXT
@@ -159,25 +165,12 @@ class DateReader:
         key = (text, self._language)
         if (known := _known.get(key)) is not None:
             return known
-        learned: Form | Other | None = self._of_january(text) if of is learn_shape else None
-        if learned is None:
-            learned = self._timed(of, text)
+        learned: Form | Other | None = self._timed(of, text)
         if learned is not None:
             if len(_known) >= _MOST_KNOWN:
                 _known.clear()
             _known[key] = learned
         return learned
-
-    def _of_january(self, shape: str) -> Form | None:
-        """Return the form of a shape that names a month, from that of January: it is learned once for all months and days."""
-        changed = in_january(shape, self._language)
-        form = self._learned(changed[0], of=learn_shape) if changed else None
-        if changed is None or not isinstance(form, Form) or form.kind not in ("fixed", "past") or form.base.month != 1:
-            return None
-        try:
-            return replace(form, base=form.base.replace(month=changed[1]))
-        except ValueError:  # of a day that the month has not
-            return None
 
     def _timed(self, question: Callable[..., Answer], text: str, *more: Any) -> Answer | None:
         """Ask dateparser; None where the page has spent its time or its texts other than dates."""
@@ -192,6 +185,16 @@ class DateReader:
         self._left_s -= time.thread_time() - begun
         self._patience -= answer in (None, Other.NOTHING)
         return answer
+
+
+def _part(text: str) -> str:
+    """Return the stretch of a text that holds a date, without its weekday; all of it where that is not known."""
+    date = None if EAST.search(text) or OTHER_FORM.search(text) else spotted(text)
+    if date is None or date.precision < 2 or not date.whole[1]:
+        return text
+    begins, ends = date.whole
+    others = _COUNT.sub("", f"{text[:begins]} / {text[ends:]}")
+    return text if _PART_OF_DATE.search(others) else text[begins:ends].strip()
 
 
 def _epoch(seconds: float) -> datetime | None:

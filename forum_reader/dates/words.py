@@ -13,8 +13,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 TABLES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
 """Words of dates in the languages of forums."""
 _MONTH = (
@@ -38,13 +36,17 @@ _IN_ENGLISH = re.compile(
 _HALF = re.compile(r"(?<![\d:.])(\d{1,2})([:.]\d\d)?((?::\d\d)?)\s*([ap])\.?\s?m\b\.?", re.IGNORECASE)
 
 
+_NAMED_HOUR = re.compile(r"(?<=\d, )(?:noon|midnight)$")
+
+
 def is_english(text: str) -> bool:
     """Return True if a text is a date in English, on a board of any language: its month, or a time that has passed."""
     return _IN_ENGLISH.fullmatch(text) is not None
 
 
 def on_24_hours(text: str) -> str:
-    """Convert `9:14 PM` to `21:14`: dateparser does not support PM in half of the languages."""
+    """Convert `9:14 PM` to `21:14`, and `, noon` to `, 12:00`: dateparser does not support PM in half of the languages."""
+    text = _NAMED_HOUR.sub(lambda found: "12:00" if found[0] == "noon" else "00:00", text)
     return _HALF.sub(_hour, text) if "m" in text or "M" in text else text
 
 
@@ -103,73 +105,9 @@ def of_half(hour: int, half: str) -> int:
     return hour if hour > 12 else hour % 12 + 12 * (hour % 12 in _AFTER_NOON[half])
 
 
-_WORD = re.compile(r"[^\W\d_]+")
 _MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december",
 )  # fmt: skip
-_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_OTHERS = ("am", "pm", "year", "month", "week", "day", "hour", "minute", "second", "ago", "in", "skip", "pertain")
-_SHORT_FORMS = 4  # letters of a name that is written short
-
-
-class Names(msgspec.Struct, frozen=True):
-    """Words of a language that name one month, or one day of the week, and nothing else; and the names of January and Monday,
-    short and in full.
-    """
-
-    months: dict[str, int]
-    days: frozenset[str]
-    january: tuple[str, str]
-    monday: tuple[str, str]
-
-
-def in_january(text: str, language: str | None) -> tuple[str, int] | None:
-    """Return the text with January in place of its month and Monday in place of its day of the week, and the month. None where
-    it names no month, or more than one, or has these names already.
-    """
-    names = _names(language) if language else None
-    if names is None:
-        return None
-    found = [names.months[word] for word in _words_of(text) if word in names.months]
-    if len(found) != 1:
-        return None
-
-    def replaced(match: re.Match[str]) -> str:
-        word = match[0].lower()
-        is_long = len(word) > _SHORT_FORMS
-        return names.january[is_long] if word in names.months else names.monday[is_long] if word in names.days else match[0]
-
-    changed = _WORD.sub(replaced, text)
-    return None if changed == text else (changed, found[0])
-
-
-def _words_of(text: str) -> list[str]:
-    return [word.lower() for word in _WORD.findall(text)]
-
-
-@lru_cache(maxsize=64)
-def _names(language: str) -> Names | None:
-    from dateparser.data.languages_info import language_order
-
-    if language not in language_order:
-        return None
-    table = import_module(f"dateparser.data.date_translation_data.{language}").info
-
-    def single(key: str) -> list[str]:
-        return [name for name in table.get(key) or () if isinstance(name, str) and _WORD.fullmatch(name)]
-
-    taken: dict[str, set[str]] = {}
-    for key in (*_MONTHS, *_DAYS, *_OTHERS):
-        for name in single(key):
-            taken.setdefault(name, set()).add(key)
-    months = {name: number for number, key in enumerate(_MONTHS, 1) for name in single(key) if taken[name] == {key}}
-    days = frozenset(name for key in _DAYS for name in single(key) if taken[name] == {key})
-    january = sorted((name for name, number in months.items() if number == 1 and len(name) > 2), key=len)  # not `I`
-    monday = sorted((name for name in single("monday") if name in days), key=len)
-    if not january or not monday:
-        return None
-    return Names(months, days, (january[0], january[-1]), (monday[0], monday[-1]))
-
 
 _AT = re.compile(
     r"(?<!\S)(?:saat|klo|kl\.?|jam|pukul|lúc|godz\.?|الساعة|ساعت|בשעה|เวลา|στις|a les|[àáa]s)\s*"

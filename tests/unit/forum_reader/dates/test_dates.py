@@ -11,8 +11,9 @@ from scrapy.http import HtmlResponse
 
 from forum_reader.dates import language as forms
 from forum_reader.dates.language import known_language
-from forum_reader.dates.normalised import plain, span
+from forum_reader.dates.normalised import plain
 from forum_reader.dates.read_date import DateReader
+from forum_reader.dates.read_date import _part as part_of
 from forum_reader.dates.short_forms import check_form, latest
 from forum_reader.reading.parse_body import read_at
 from forum_reader.reading.read_page import read_comments
@@ -229,14 +230,28 @@ def test_a_leap_day_is_looked_for_in_the_years_before() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "language", "part"),
+    ("text", "part"),
     [
-        ("Posted by ann on 21 Nov 2026", "en", "21 Nov 2026"), ("half an hour ago", "en", "half an hour ago"),
-        ("nothing here", "en", "nothing here"), ("21 Nov 2026", "en", "21 Nov 2026"), ("Re: 3 things", "en", "Re: 3 things"),
+        ("Posted by ann on 21 Nov 2026", "21 Nov 2026"), ("half an hour ago", "half an hour ago"),
+        ("nothing here", "nothing here"),
+        ("21 Nov 2026", "21 Nov 2026"), ("Re: 3 things", "Re: 3 things"), ("Sat 21 Nov 2026 08:03", "21 Nov 2026 08:03"),
+        ("gestern, 08:03 von ann", "gestern, 08:03"), ("written 3 days ago by ann", "3 days ago"),
+        ("21 Nov 2026, 14 replies", "21 Nov 2026"), ("12 de 7 may 2 in sept 5", "12 de 7 may 2 in sept 5"),
     ],
 )  # fmt: skip
-def test_the_part_of_a_text_that_is_a_date(text: str, language: str, part: str) -> None:
-    assert span(text, language) == part
+def test_the_part_of_a_text_that_is_a_date(text: str, part: str) -> None:
+    assert part_of(text) == part
+
+
+@pytest.mark.parametrize(
+    ("text", "hour"), [("Nov. 21, 2026, noon", 12), ("Nov. 21, 2026, midnight", 0), ("PM 8:03, 21 Nov 2026", 20)]
+)
+def test_hours_in_words(text: str, hour: int) -> None:
+    assert read(text, None) == f"2026-11-21T{hour:02}:{'03' if ':' in text else '00'}:00+00:00"
+
+
+def test_a_small_word_before_a_date_is_no_half_of_a_day() -> None:
+    assert read("am 21.11.2026 um 8:03", "de") == DAY
 
 
 def test_ornaments_and_digits_of_other_scripts() -> None:
