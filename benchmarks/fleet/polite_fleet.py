@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.support.report import Report, options
+from redis_components.admin import lanes
 from redis_components.keys import CrawlKeys
 from redis_components.politeness import limits
 from redis_components.politeness.limits import LaneLimits
@@ -75,7 +76,7 @@ class PoliteFleet(WatchedFleet):
     def slowed(self) -> float | None:
         """Return the rate to which complaints have lowered the site's."""
         lane = self.site.url.removeprefix("http://")
-        return limits.state_of(self.client, KEYS.limits, lane, self.registry.now()).slowed
+        return lanes.state_of(self.client, KEYS.limits, lane, self.registry.now()).slowed
 
 
 # What happens, each for so many seconds

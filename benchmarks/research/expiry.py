@@ -17,8 +17,8 @@ import redis
 
 from benchmarks.support.posting import DAY, HOUR, RECORDED_DAYS, WORKLOADS
 from benchmarks.support.report import Report
+from redis_components.admin.health import report as sizes_of
 from redis_components.filters import Exact, Filter, Renew, Rolling, seen
-from redis_components.filters import report as sizes_of
 from tests.support.dupefilters import made_older
 from tests.support.owner import KEYS
 from tests.support.redis_server import RedisServer
