@@ -37,7 +37,6 @@ from forums.storage.read.event_reader import Event
 from forums.storage.write.event_log import Position
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.politeness.limits import retry_after_s
-from redis_components.server.printable import in_words
 from redis_components.server.variables import project_dir
 from workers.http.public_addresses import Allowance, private_addresses_allowed
 
@@ -200,7 +199,6 @@ _REFUSALS = frozenset(
 )  # refusals of the batch; other 4xx are errors of the configuration
 _LONGEST_WAIT_S = 3600.0
 _PATIENCE_S = 10.0  # of the search for the refused event
-_SHOWN = 200  # characters of an answer
 
 
 class WebhookOptions(OutputOptions):
@@ -231,38 +229,25 @@ class WebhookOptions(OutputOptions):
         begun = time.monotonic()
         size = min(len(events), self.batch)
         while True:
-            reason = asyncio.run(self._post(to.name, events[:size]))
+            reason = self._post(to.name, events[:size])
             if reason is None:
                 return Taken(number=size)
             if size == 1:
                 return Taken(number=1, refused=[(events[0], reason)])
             size = (size + 1) // 2 if time.monotonic() - begun < _PATIENCE_S else 1
 
-    async def _post(self, name: str, events: Sequence[Event]) -> str | None:
+    def _post(self, name: str, events: Sequence[Event]) -> str | None:
         """Return None if the events are accepted, else why they are refused for good. Raises NotTaken."""
-        import aiohttp  # 0.2 s, which who only reads `trawl.toml` does not need
-        from scrapy.exceptions import CannotResolveHostError
-
-        from workers.http.connector import GuardedConnector, allowing
+        from workers.http.connector import NoAnswer, PrivateAddress, post  # 0.2 s, which reading `trawl.toml` does not need
 
         body = msgspec.json.encode({"output": name, "events": events})
         headers = signed(body, f"{name}:{events[0].position}", int(time.time()), self.secret)
-        timeout = aiohttp.ClientTimeout(total=self.timeout_s)
         try:
-            async with aiohttp.ClientSession(connector=GuardedConnector(), timeout=timeout, trust_env=False) as session:
-                with allowing(self._allowance()):
-                    async with session.post(self.url, data=body, headers=headers, allow_redirects=False) as answer:
-                        text = (await answer.content.read(_SHOWN)).decode("utf-8", "replace")
-                        asked_s = retry_after_s(answer.headers.get("Retry-After"), answer.headers.get("Date"))
-                        return _judge(answer.status, asked_s, " ".join(text.split()))
-        except TimeoutError:
-            raise NotTaken(f"no answer within {self.timeout_s:g} s") from None
-        except CannotResolveHostError as error:
+            answer = post(self.url, body, headers, self._allowance(), self.timeout_s)
+        except (PrivateAddress, NoAnswer) as error:
             raise NotTaken(str(error)) from None
-        except aiohttp.ClientConnectorError as error:
-            raise NotTaken(f"{error.host}:{error.port} does not answer ({in_words(error.os_error)})") from None
-        except (aiohttp.ClientError, OSError) as error:
-            raise NotTaken(f"the receiver broke off: {in_words(error)}") from None
+        asked_s = retry_after_s(answer.headers.get("Retry-After"), answer.headers.get("Date"))
+        return _judge(answer.status, asked_s, answer.text)
 
     def _allowance(self) -> Allowance:
         """Return the allowance of private addresses: if the file allows them, or names one as the URL."""

@@ -6,17 +6,19 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.http_exceptions import HttpProcessingError
 from scrapy.exceptions import CannotResolveHostError
+
+from redis_components.server.printable import in_words
 
 from .public_addresses import NOTHING, Allowance
 
@@ -31,6 +33,14 @@ class PrivateAddress(CannotResolveHostError):
     """A host is, or resolves to, an address that is not public. For Scrapy it is a name without an answer: tried again, and
     counted for the site's breaker.
     """
+
+    def __init__(self, host: str, addresses: Iterable[str]) -> None:
+        self.addresses = ", ".join(sorted(set(addresses)))
+        if self.addresses == host:
+            why = "is not a public address, and neither a site file nor ALLOW_PRIVATE_ADDRESSES names it"
+        else:
+            why = f"resolves to {self.addresses}, not to a public address: if that is meant, {_FIX}"
+        super().__init__(f"{host} {why}")
 
 
 MOST_INTERIM = 16
@@ -99,7 +109,7 @@ class GuardedConnector(BoundedConnector):
         allowance = _current.get()
         usable = [one for one in found if allowance.allows(host, one["host"])]
         if found and not usable:
-            raise _refused(host, [one["host"] for one in found])
+            raise PrivateAddress(host, [one["host"] for one in found])
         return usable
 
     async def connect(self, req: ClientRequest, traces: list[Trace], timeout: ClientTimeout) -> Connection:  # noqa: ASYNC109 - aiohttp's
@@ -109,12 +119,44 @@ class GuardedConnector(BoundedConnector):
         host = (req.proxy or req.url).raw_host or ""
         if peer and not _current.get().allows(host, peer[0]):
             connection.close()
-            raise _refused(host, [peer[0]])
+            raise PrivateAddress(host, [peer[0]])
         return connection
 
 
-def _refused(host: str, addresses: list[str]) -> PrivateAddress:
-    shown = ", ".join(sorted(set(addresses)))
-    if shown == host:
-        return PrivateAddress(f"{host} is not a public address, and neither a site file nor ALLOW_PRIVATE_ADDRESSES names it")
-    return PrivateAddress(f"{host} resolves to {shown}, not to a public address: if that is meant, {_FIX}")
+_SHOWN = 200  # characters of an answer
+
+
+class Answer(NamedTuple):
+    """The answer to a POST, with the beginning of its text in one line."""
+
+    status: int
+    reason: str
+    headers: Mapping[str, str]
+    text: str
+
+
+class NoAnswer(Exception):
+    """The cause for which a POST has no answer, in words."""
+
+
+async def _post(url: str, body: bytes, headers: Mapping[str, str], allowance: Allowance, timeout_s: float) -> Answer:
+    timeout = aiohttp.ClientTimeout(total=timeout_s)
+    try:
+        async with aiohttp.ClientSession(connector=GuardedConnector(), timeout=timeout, trust_env=False) as session:
+            with allowing(allowance):
+                async with session.post(url, data=body, headers=headers, allow_redirects=False) as answer:
+                    text = (await answer.content.read(_SHOWN)).decode("utf-8", "replace")
+                    return Answer(answer.status, answer.reason or "", answer.headers, " ".join(text.split()))
+    except TimeoutError:
+        raise NoAnswer(f"no answer within {timeout_s:g} s") from None
+    except aiohttp.ClientConnectorError as error:
+        raise NoAnswer(f"{error.host}:{error.port} does not answer ({in_words(error.os_error)})") from None
+    except (aiohttp.ClientError, OSError) as error:
+        raise NoAnswer(f"the receiver broke off: {in_words(error)}") from None
+
+
+def post(url: str, body: bytes, headers: Mapping[str, str], allowance: Allowance, timeout_s: float) -> Answer:
+    """POST a body to an address that the allowance has, or a public one; a redirect is an answer, and no proxy of the environment
+    is used. Raises PrivateAddress, NoAnswer.
+    """
+    return asyncio.run(_post(url, body, headers, allowance, timeout_s))
