@@ -67,7 +67,7 @@ def store_sample(site: Site, thread: TriedThread) -> StoredSample:
             for one in database.write(items):
                 item: Any = items[one.place]
                 refused.append(f"{type(item).__name__.lower()} {item.id}: {one.reason}")
-            with database.translated(), database.engine.connect() as connection:
+            with database.reading() as connection:
                 opening = connection.execute(select(posts)).all()
                 answers = connection.execute(select(comments).order_by(comments.c.position, comments.c.created_at)).all()
     rows = [_row("post", row) for row in opening] + [_row("comment", row) for row in answers[:_SHOWN]]

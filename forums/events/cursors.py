@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, and_, delete, func, insert, select, update
 
 from forums.storage import Database
-from forums.storage.engine import WRITING
 from forums.storage.read.event_reader import Event
 from forums.storage.schema.tables import event_dead_letters as dead
 from forums.storage.schema.tables import event_outputs as outputs
@@ -55,14 +53,13 @@ class Cursors:
 
     def all(self) -> dict[str, Cursor]:
         """Return the cursors by the output's name."""
-        with self._database.translated(), self._database.engine.connect() as connection:
-            return {row.name: _cursor(row) for row in connection.execute(select(outputs).order_by(outputs.c.name))}
+        return {row.name: _cursor(row) for row in self._database.rows(select(outputs).order_by(outputs.c.name))}
 
     def create(self, name: str, after: Position) -> Cursor:
         """Insert the cursor of a new output."""
         now = datetime.now(UTC)
         row = {"name": name, "seq": after.seq, "place": after.place, "told_at": now, "failures": 0, "lost": 0}
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             connection.execute(insert(outputs).values(**row))
         return Cursor(name=name, after=after, told_at=now)
 
@@ -72,7 +69,7 @@ class Cursors:
         """
         now = datetime.now(UTC)
         values = {"seq": to.seq, "place": to.place, "told_at": now, "failures": 0, "retry_at": None, "error": None}
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             moved = connection.execute(update(outputs).where(_is(cursor)).values(**values, lost=outputs.c.lost + lost))
             if not moved.rowcount:
                 return None
@@ -87,51 +84,41 @@ class Cursors:
         """Store a failure; the next attempt is in `wait_s` seconds."""
         retry_at = datetime.now(UTC) + timedelta(seconds=wait_s)
         values = {"failures": cursor.failures + 1, "retry_at": retry_at, "error": in_one_line(reason)}
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             connection.execute(update(outputs).where(_is(cursor)).values(**values))
 
     def hold(self, cursor: Cursor, until: datetime) -> None:
         """Pause the output until `until`."""
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             connection.execute(update(outputs).where(_is(cursor)).values(retry_at=until))
 
     def move(self, name: str, to: Position) -> bool:
         """Send everything after `to` again, at once; return True if the output has a cursor."""
         values = {"seq": to.seq, "place": to.place, "failures": 0, "retry_at": None, "error": None}
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             return connection.execute(update(outputs).where(outputs.c.name == name).values(**values)).rowcount > 0
 
     def drop(self, name: str) -> None:
         """Delete the cursor of an output, and its refused events."""
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             connection.execute(delete(outputs).where(outputs.c.name == name))
             connection.execute(delete(dead).where(dead.c.output == name))
 
     def refused(self, name: str, limit: int = MOST_DEAD) -> list[tuple[Position, datetime, str]]:
         """Return the refused events, oldest first: position, time, reason."""
         query = select(dead.c.seq, dead.c.place, dead.c.failed_at, dead.c.reason).where(dead.c.output == name)
-        with self._database.translated(), self._database.engine.connect() as connection:
-            found = connection.execute(query.order_by(dead.c.seq, dead.c.place).limit(limit))
-            return [(Position(seq, place), at, reason) for seq, place, at, reason in found]
+        found = self._database.rows(query.order_by(dead.c.seq, dead.c.place).limit(limit))
+        return [(Position(seq, place), at, reason) for seq, place, at, reason in found]
 
     def counts(self) -> dict[str, int]:
         """Return the number of refused events by output."""
-        with self._database.translated(), self._database.engine.connect() as connection:
-            found = connection.execute(select(dead.c.output, func.count()).group_by(dead.c.output))
-            return {row[0]: row[1] for row in found}
+        return {row[0]: row[1] for row in self._database.rows(select(dead.c.output, func.count()).group_by(dead.c.output))}
 
     def forget(self, name: str, positions: Collection[Position]) -> None:
         """Delete refused events."""
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             for seq, place in positions:
                 connection.execute(delete(dead).where(dead.c.output == name, dead.c.seq == seq, dead.c.place == place))
-
-    @contextmanager
-    def _writing(self) -> Iterator[Connection]:
-        """Open a connection in a transaction, which is committed at the end."""
-        database = self._database
-        with database.translated(), database.engine.connect().execution_options(**WRITING) as connection, connection.begin():
-            yield connection
 
 
 def _is(cursor: Cursor) -> ColumnElement[bool]:

@@ -8,7 +8,7 @@ scan that should have shown it is named.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import redis
-from sqlalchemy import Select, Table, func, or_, select
+from sqlalchemy import Table, func, or_, select
 
 from forum_reader.definition.origins import place_of, shown
 from forums.sites import Site, load_all
@@ -189,17 +189,12 @@ def _row_of(database: Database | None, found: Why) -> tuple[str, str | None] | N
         return None
     of_post = select(posts.c.id, posts.c.forum_id).where(posts.c.site == found.site)
     known = posts.c.url == found.url if found.thread is None else or_(posts.c.id == found.thread, posts.c.url == found.url)
-    for row in _first(database, of_post.where(known)):
+    for row in database.rows(of_post.where(known).limit(1)):
         return row[0], row[1] or found.board
     of_comment = select(comments.c.post_id).where(comments.c.site == found.site, comments.c.url == found.url)
-    for row in _first(database, of_comment):
+    for row in database.rows(of_comment.limit(1)):
         return row[0], found.board
     return None
-
-
-def _first(database: Database, query: Select[*tuple[Any, ...]]) -> Iterator[Any]:
-    with database.translated(), database.engine.connect() as connection:
-        yield from connection.execute(query.limit(1)).all()
 
 
 # Redis
@@ -276,11 +271,11 @@ def _rows(database: Database | None, found: Why) -> None:
     for sentence in earlier_texts(database, found.site, {kind: names for kind, names in ids.items() if names}):
         found.add("history", sentence)
     query = select(func.count()).select_from(comments).where(comments.c.site == found.site, of_page)
-    for row in _first(database, query):
+    for row in database.rows(query.limit(1)):
         found.more_rows = max(0, int(row[0]) - MOST_ROWS)
     if found.thread is not None:
         check = select(checks).where(checks.c.site == found.site, checks.c.post_id == found.thread)
-        for row in _first(database, check):
+        for row in database.rows(check.limit(1)):
             found.add("checked", describe_reading(row))
 
 
@@ -293,11 +288,10 @@ def _stored(database: Database, site: str, kind: str, table: Table[Any], text: A
     )
     columns = (table.c.id, table.c.version, table.c.fetched_at, table.c.deleted_at, earlier, func.substr(text, 1, 80))
     query = select(*columns).where(table.c.site == site, wanted).order_by(table.c.id).limit(MOST_ROWS)
-    with database.translated(), database.engine.connect() as connection:
-        return [
-            StoredRow(row=kind, id=id_, version=version, fetched_at=at, deleted_at=gone, earlier_texts=number, shown=begin)
-            for id_, version, at, gone, number, begin in connection.execute(query)
-        ]
+    return [
+        StoredRow(row=kind, id=id_, version=version, fetched_at=at, deleted_at=gone, earlier_texts=number, shown=begin)
+        for id_, version, at, gone, number, begin in database.rows(query)
+    ]
 
 
 # the scans that should have shown it

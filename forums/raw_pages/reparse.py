@@ -30,7 +30,7 @@ from forums.records.items import comment_item, forum_item, post_item
 from forums.records.stored import Comment, Post
 from forums.sites import Site, UnreadablePage, isolated
 from forums.storage import Database, InvalidItem, Item, parse
-from forums.storage.engine import among, listed
+from forums.storage.engine import keyed, rows_by_key
 from forums.storage.schema.tables import comments, posts
 from redis_components.errors import ConfigError
 from workers.raw_pages.store import Broken, RawPage, days_of, files_of, read_file
@@ -76,17 +76,9 @@ def _changes(item: Post | Comment, row: dict[str, Any] | None) -> list[str]:
 
 
 def _stored(database: Database, table: Table[Any], keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:
-    by_site: dict[str, list[str]] = {}
-    for site, id_ in keys:
-        by_site.setdefault(site, []).append(id_)
-    dialect = database.engine.dialect.name
-    found = {}
-    with database.translated(), database.engine.connect() as connection:
-        for site, ids in by_site.items():
-            query = select(table).where(table.c.site == site, among(table.c.id, dialect))
-            for row in connection.execute(query, {"among": listed(ids, dialect)}).mappings():
-                found[site, row["id"]] = dict(row)
-    return found
+    query = select(table).where(keyed(table.c.id))
+    with database.reading() as connection:
+        return {(site, row.id): dict(row._mapping) for site, row in rows_by_key(connection, query, keys)}
 
 
 logger = logging.getLogger(__name__)

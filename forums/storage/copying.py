@@ -229,7 +229,7 @@ def has_posts(database: Database) -> bool:
     file = sqlite_file(database.engine.url)
     if file and not file.exists():
         return False
-    with database.translated(), database.engine.connect() as connection:
+    with database.reading() as connection:
         return inspect(connection).has_table(posts.name) and bool(connection.scalar(select(func.count()).select_from(posts)))
 
 
@@ -248,7 +248,7 @@ def _translated(url: URL) -> Iterator[None]:
 
 
 def _tables(database: Database) -> list[str]:
-    with database.translated(), database.engine.connect() as connection:
+    with database.reading() as connection:
         there = set(inspect(connection).get_table_names())
     ours = sorted(there & (set(metadata.tables) | {"alembic_version", ROWS, operator_states.name}))
     return [f"--table={name}" for name in ours]

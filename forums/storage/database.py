@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
 
-from sqlalchemy import URL, Engine, Row, Select, make_url
+from sqlalchemy import URL, Connection, Engine, Row, Select, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from forums.environment import Storage
@@ -129,12 +129,12 @@ class Database:
 
     def version(self) -> int | None:
         """Return the version of the tables, None if there are none yet. The database need not be open. Raises StorageError."""
-        with self.translated(), self.engine.connect() as connection:
+        with self.reading() as connection:
             return stored_version(connection)
 
     def identity(self) -> str | None:
         """Return the database's random id, which differs in a replaced or recreated database. Raises StorageError."""
-        with self.translated(), self.engine.connect() as connection:
+        with self.reading() as connection:
             return stored_identity(connection)
 
     def found_identity(self) -> str | None:
@@ -154,11 +154,7 @@ class Database:
         After a StorageError nothing of the batch is stored, or (a connection lost during the commit) all of it: write it again.
         The same holds if an SQLite file was removed or replaced while it was open: close this database and open it again.
         """
-        with (
-            self.translated(),
-            self.engine.connect().execution_options(**WRITING) as connection,
-            connection.begin(),
-        ):
+        with self.writing() as connection:
             refused = store(connection, items, self.rechecks, written or Written(), self.removed)
         if file_identity(self.engine.url) != self._file:  # SQLite continued in an unlinked file
             raise file_gone(self.engine.url)
@@ -166,11 +162,7 @@ class Database:
 
     def describe_sites(self, described: Mapping[str, tuple[str | None, str]]) -> None:
         """Store profile and address of each site, by its name."""
-        with (
-            self.translated(),
-            self.engine.connect().execution_options(**WRITING) as connection,
-            connection.begin(),
-        ):
+        with self.writing() as connection:
             store_site_files(connection, described, datetime.now(UTC))
 
     def stream(self, query: Select[*tuple[Any, ...]]) -> Generator[Row[*tuple[Any, ...]], None, None]:
@@ -196,6 +188,23 @@ class Database:
             yield
         except (SQLAlchemyError, OSError) as error:
             raise storage_error(self.engine.url, error) from error
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Open a connection. Raises StorageError."""
+        with self.translated(), self.engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """Open a connection in a transaction, which is committed at the end. Raises StorageError."""
+        with self.translated(), self.engine.connect().execution_options(**WRITING) as connection, connection.begin():
+            yield connection
+
+    def rows(self, query: Select[*tuple[Any, ...]]) -> Sequence[Row[*tuple[Any, ...]]]:
+        """Return the rows of a query. Raises StorageError."""
+        with self.reading() as connection:
+            return connection.execute(query).all()
 
     def __enter__(self) -> Self:
         return self.open()

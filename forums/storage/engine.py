@@ -1,4 +1,4 @@
-"""SQLAlchemy engines, one function per kind of database, and the look-up of many ids with one parameter. Nothing here connects.
+"""SQLAlchemy engines, one function per kind of database, and the look-up of many ids in one query. Nothing here connects.
 
 SQLite: WAL, so that readers and the writer do not wait for each other. `synchronous=FULL`: rows leave Redis once they are
 committed, so a power cut must not take a commit back (NORMAL stores about a fifth more rows per second, and may). Transactions
@@ -15,30 +15,28 @@ second for the first would discard good items, so unknown errors count as the se
 
 from __future__ import annotations
 
-import json
 import re
 import socket
 import sqlite3
 import time
-from collections.abc import Collection, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
 from sqlalchemy import (
-    ARRAY,
     URL,
     Column,
     ColumnElement,
     Connection,
     Engine,
-    Text,
-    any_,
+    Row,
+    Select,
+    and_,
     bindparam,
     create_engine,
     event,
-    func,
-    select,
 )
 from sqlalchemy.exc import NoSuchModuleError
 
@@ -57,19 +55,26 @@ from workers.consumers.mysql_dialect import (
     why_too_large,
 )
 
-
-def among(column: Column[str], dialect: str, name: str = "among") -> ColumnElement[bool]:
-    """Return the condition that `column` is among the values of the parameter `name`, built by `listed`."""
-    if dialect == "postgresql":
-        return column == any_(bindparam(name, type_=ARRAY(Text)))
-    if dialect == "mysql":  # the driver writes values into the statement: their number is not limited
-        return column.in_(bindparam(name, expanding=True))
-    return column.in_(select(func.json_each(bindparam(name, type_=Text)).table_valued("value").c.value))
+_AT_ONCE = 10_000  # ids in one statement: SQLite and PostgreSQL limit its parameters
 
 
-def listed(values: Collection[str], dialect: str) -> Any:
-    """Return the value of the parameter of `among`."""
-    return list(values) if dialect in ("postgresql", "mysql") else json.dumps(list(values), ensure_ascii=False)
+def keyed(column: Column[str]) -> ColumnElement[bool]:
+    """Return the condition for `rows_by_key`, with an id in this column."""
+    return and_(column.table.c.site == bindparam("site"), column.in_(bindparam("among", expanding=True)))
+
+
+def rows_by_key(
+    connection: Connection, query: Select[*tuple[Any, ...]], keys: Iterable[tuple[str, str]], **given: Any
+) -> Iterator[tuple[str, Row[*tuple[Any, ...]]]]:
+    """Yield site and row of a query that is `keyed`, for all keys (site, id); `given`: its other parameters."""
+    by_site: dict[str, dict[str, None]] = defaultdict(dict)
+    for site, id_ in keys:
+        by_site[site][id_] = None
+    for site, ids in by_site.items():
+        names = list(ids)
+        for start in range(0, len(names), _AT_ONCE):
+            for row in connection.execute(query, {"site": site, "among": names[start : start + _AT_ONCE], **given}):
+                yield site, row
 
 
 def too_large(connection: Connection, items: Sequence[Stored]) -> dict[int, str]:

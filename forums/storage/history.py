@@ -15,7 +15,6 @@ from sqlalchemy.schema import CreateTable
 from workers.state.history import LOST, MemberRow, RunRow, Wanted
 
 from .database import Database
-from .engine import WRITING
 from .schema.tables import crawler_runs as runs
 from .schema.tables import event_outputs as outputs
 from .schema.tables import run_members as members
@@ -51,15 +50,14 @@ class RunHistory:
     def write_members(self, rows: Sequence[MemberRow]) -> None:
         """Upsert by run and spider."""
         if rows:
-            with self._database.translated(), self._writing() as connection, connection.begin():
+            with self._database.writing() as connection:
                 store_newest(connection, members, rows)
 
     def members(self, spider: str, group: str | None, limit: int) -> list[MemberRow]:
         """Return the latest outcomes of a spider, or those in runs of a group, the youngest first."""
         query = select(members).where(members.c.spider == spider).order_by(members.c.ended_at.desc()).limit(limit)
         query = query.where(members.c.of_group == group) if group is not None else query
-        with self._database.translated(), self._database.engine.connect() as connection:
-            return [MemberRow(**row._mapping) for row in connection.execute(query)]
+        return [MemberRow(**row._mapping) for row in self._database.rows(query)]
 
     def without_end(self) -> list[RunRow]:
         """Return runs whose end was not reported, the youngest first, including runs marked as lost."""
@@ -68,7 +66,7 @@ class RunHistory:
     def mark(self, ids: Collection[str], outcome: str | None) -> None:
         """Mark runs without an end as `lost`, or (None) as running again. An end that is reported later overrides the mark."""
         if ids:
-            with self._database.translated(), self._writing() as connection, connection.begin():
+            with self._database.writing() as connection:
                 lock_writers(connection)
                 chosen = runs.c.id.in_(sorted(ids)) & runs.c.ended_at.is_(None)
                 changed = connection.execute(select(runs).where(chosen)).all()  # MySQL has no UPDATE … RETURNING
@@ -84,25 +82,20 @@ class RunHistory:
 
     def _prune(self, age: Column[datetime], before: datetime, most: int) -> int:
         oldest = select(age).order_by(age.desc()).offset(most).limit(1)
-        with self._database.translated():
-            with self._database.engine.connect() as connection:
-                bound = max(filter(None, (before, connection.execute(oldest).scalar())))
-                if connection.execute(select(age).where(age <= bound).limit(1)).scalar() is None:
-                    return 0  # nearly always: do not lock out the writers
-            with self._writing() as connection, connection.begin():
-                return connection.execute(delete(age.table).where(age <= bound)).rowcount
+        with self._database.reading() as connection:
+            bound = max(filter(None, (before, connection.execute(oldest).scalar())))
+            if connection.execute(select(age).where(age <= bound).limit(1)).scalar() is None:
+                return 0  # nearly always: do not lock out the writers
+        with self._database.writing() as connection:
+            return connection.execute(delete(age.table).where(age <= bound)).rowcount
 
     def _select(self, query: Select[*tuple[Any, ...]]) -> list[RunRow]:
-        with self._database.translated(), self._database.engine.connect() as connection:
-            return [RunRow(**row._mapping) for row in connection.execute(query)]
-
-    def _writing(self) -> Connection:
-        return self._database.engine.connect().execution_options(**WRITING)
+        return [RunRow(**row._mapping) for row in self._database.rows(query)]
 
 
 def stream_position(database: Database, key: str) -> Position | None:
     """Return the position up to which a Redis stream was copied into the log; None if it never was. Raises StorageError."""
-    with database.translated(), database.engine.connect() as connection:
+    with database.reading() as connection:
         return _position(connection, key)
 
 
@@ -111,7 +104,7 @@ def log_stream(database: Database, key: str, after: Position | None, to: Positio
     The position is a row of `event_outputs` with a name that no output can have. Raises StorageError.
     """
     values = {"seq": to.seq, "place": to.place, "told_at": datetime.now(UTC)}
-    with database.translated(), database.engine.connect().execution_options(**WRITING) as connection, connection.begin():
+    with database.writing() as connection:
         lock_writers(connection)
         if _position(connection, key) != after:
             return False
@@ -145,11 +138,7 @@ OperatorState = dict[str, dict[str, str]]
 def write_operator_state(database: Database, namespace: str, state: OperatorState) -> None:
     """Replace the row of a namespace. Raises StorageError."""
     text = msgspec.json.encode(state, order="sorted").decode()
-    with (
-        database.translated(),
-        database.engine.connect().execution_options(**WRITING) as connection,
-        connection.begin(),
-    ):
+    with database.writing() as connection:
         connection.execute(CreateTable(operator_states, if_not_exists=True))
         connection.execute(delete(operator_states).where(operator_states.c.namespace == namespace))
         connection.execute(insert(operator_states).values(namespace=namespace, kept_at=datetime.now(UTC), state=text))
@@ -157,7 +146,7 @@ def write_operator_state(database: Database, namespace: str, state: OperatorStat
 
 def read_operator_state(database: Database, namespace: str) -> OperatorState:
     """Return the last written state; {} if there is none or it is unreadable. Raises StorageError."""
-    with database.translated(), database.engine.connect() as connection:
+    with database.reading() as connection:
         if not inspect(connection).has_table(operator_states.name):
             return {}
         text = connection.scalar(select(operator_states.c.state).where(operator_states.c.namespace == namespace))

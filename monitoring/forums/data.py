@@ -62,7 +62,7 @@ def of_site(database: Database, site: str) -> Stored:
     months = select(board_months).where(board_months.c.site == site).order_by(board_months.c.forum_id, board_months.c.month)
     claimed = select(forums.c.id, forums.c.threads).where(forums.c.site == site, forums.c.threads.is_not(None))
     by_board: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    with database.translated(), database.engine.connect() as connection:
+    with database.reading() as connection:
         for row in connection.execute(months):
             by_board[row.forum_id][row.month] = row.threads
         return Stored(
@@ -94,7 +94,7 @@ def thread_of(database: Database, site: str, thread: str, page: int) -> StoredTh
     here = (c.site == site, c.post_id == thread)
     order = (c.position.is_(None), c.position, c.created_at.is_(None), c.created_at, c.id)
     begin, depths = (page - 1) * COMMENTS_SHOWN, dict[str, int]()
-    with database.translated(), database.engine.connect() as connection:
+    with database.reading() as connection:
         post = connection.execute(select(posts).where(posts.c.site == site, posts.c.id == thread)).first()
         number = connection.execute(select(func.count()).select_from(comments).where(*here)).scalar() or 0
         shown = select(comments).where(*here).order_by(*order)
@@ -196,7 +196,7 @@ class ForumRows(StoredRows):
 
     def _forget_removed(self, database: Database) -> None:
         """Take away what was counted of sites that were removed since, also of one that is there again."""
-        with database.translated(), database.engine.connect() as connection:
+        with database.reading() as connection:
             rows = connection.execute(select(stored_sites.c.name, stored_sites.c.first_seen_at))
             sites = {row.name: row.first_seen_at for row in rows}
         gone = {name for name, at in self._sites.items() if name not in sites or sites[name] > at}

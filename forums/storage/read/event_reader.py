@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, delete, func, select
+from sqlalchemy import Connection, Select, bindparam, delete, func, select
 
 from forums.storage.database import Database
-from forums.storage.engine import WRITING, among, listed
+from forums.storage.engine import keyed, rows_by_key
 from forums.storage.schema.tables import comments, event_dead_letters, events, posts, revisions
 from forums.storage.write.event_log import BEGINNING, Change, ChangeKind, Position, changes_of, is_of_fleet
 from redis_components.errors import ConfigError
@@ -61,27 +61,28 @@ class EventLog:
 
     def end(self) -> Position:
         """Return the position after the last event."""
-        with self._database.translated(), self._database.engine.connect() as connection:
-            found = connection.execute(select(func.max(events.c.seq))).scalar()
+        found = self._number(select(func.max(events.c.seq)))
         return BEGINNING if found is None else Position(found + 1, -1)
 
     def begin(self) -> Position:
         """Return the position before the oldest event that is kept."""
-        with self._database.translated(), self._database.engine.connect() as connection:
-            found = connection.execute(select(func.min(events.c.seq))).scalar()
+        found = self._number(select(func.min(events.c.seq)))
         return BEGINNING if found is None else Position(found, -1)
 
     def since(self, moment: datetime) -> Position:
         """Return the position before the first event stored at `moment` or later. Raises ConfigError without a time zone."""
         if moment.tzinfo is None:
             raise ConfigError(f"{moment.isoformat()} has no time zone; write it as {moment.isoformat()}Z for UTC")
-        with self._database.translated(), self._database.engine.connect() as connection:
-            found = connection.execute(select(func.min(events.c.seq)).where(events.c.stored_at >= moment)).scalar()
+        found = self._number(select(func.min(events.c.seq)).where(events.c.stored_at >= moment))
         return self.end() if found is None else Position(found, -1)
+
+    def _number(self, query: Select[Any]) -> int | None:
+        ((found,),) = self._database.rows(query)
+        return None if found is None else int(found)
 
     def waiting(self, after: Position) -> int:
         """Return the number of events of posts and comments after a position."""
-        with self._database.translated(), self._database.engine.connect() as connection:
+        with self._database.reading() as connection:
             later = select(func.coalesce(func.sum(events.c.number), 0)).where(events.c.seq > after.seq)
             same = connection.execute(select(events.c.number).where(events.c.seq == after.seq)).scalar() or 0
             return int(connection.execute(later).scalar() or 0) + max(0, same - (after.place + 1))
@@ -90,7 +91,7 @@ class EventLog:
         """Return the events after a position, oldest first, `most` at most; fewer only at the end of the log. `fleet`: include
         the events of the fleet.
         """
-        with self._database.translated(), self._database.engine.connect() as connection:
+        with self._database.reading() as connection:
             found: list[tuple[Position, datetime, Change]] = []
             start = Position(after.seq, after.place + 1)
             while len(found) < most:
@@ -110,7 +111,7 @@ class EventLog:
     def latest(self, most: int, *, kinds: Container[str] = frozenset(ChangeKind)) -> list[Event]:
         """Return the last events of posts and comments, the newest first, of the last MOST_LOOKED_AT transactions."""
         found: list[tuple[Position, datetime, Change]] = []
-        with self._database.translated(), self._database.engine.connect() as connection:
+        with self._database.reading() as connection:
             bound = (connection.execute(select(func.max(events.c.seq))).scalar() or 0) - MOST_LOOKED_AT
             query = _COLUMNS.where(events.c.seq > bound).order_by(events.c.seq.desc()).limit(_AT_ONCE)
             rows = connection.execute(query.limit(_AT_FIRST)).all()
@@ -125,7 +126,7 @@ class EventLog:
 
     def latest_of_fleet(self, most: int) -> list[Event]:
         """Return the last events of the fleet, the newest first, of the last MOST_LOOKED_AT transactions."""
-        with self._database.translated(), self._database.engine.connect() as connection:
+        with self._database.reading() as connection:
             bound = (connection.execute(select(func.max(events.c.seq))).scalar() or 0) - MOST_LOOKED_AT
             of_fleet = events.c.seq > bound, events.c.number == 0  # the number alone: the changes of posts are not even read
             query = _COLUMNS.where(*of_fleet).order_by(events.c.seq.desc()).limit(most)
@@ -149,7 +150,7 @@ class EventLog:
         wanted: dict[int, set[int]] = defaultdict(set)
         for seq, place in positions:
             wanted[seq].add(place)
-        with self._database.translated(), self._database.engine.connect() as connection:
+        with self._database.reading() as connection:
             found = [
                 (Position(seq, place), stored_at, change)
                 for seq, stored_at, text in connection.execute(_SELECT.where(events.c.seq.in_(sorted(wanted))))
@@ -162,26 +163,34 @@ class EventLog:
         """Drop the transactions older than `days`, and the oldest above MOST_TRANSACTIONS; return their number."""
         bound = (now or datetime.now(UTC)) - timedelta(days=days)
         newest = func.coalesce(func.max(events.c.seq), 0) - MOST_TRANSACTIONS
-        with self._database.translated():
-            with self._database.engine.connect() as connection:
-                old = connection.execute(select(func.max(events.c.seq)).where(events.c.stored_at < bound)).scalar() or 0
-                old = max(old, connection.execute(select(newest)).scalar() or 0)
-                if connection.execute(select(events.c.seq).where(events.c.seq <= old).limit(1)).scalar() is None:
-                    return 0  # nearly always: do not lock out the writers
-            with self._database.engine.connect().execution_options(**WRITING) as connection, connection.begin():
-                connection.execute(delete(event_dead_letters).where(event_dead_letters.c.seq <= old))
-                return connection.execute(delete(events).where(events.c.seq <= old)).rowcount
+        with self._database.reading() as connection:
+            old = connection.execute(select(func.max(events.c.seq)).where(events.c.stored_at < bound)).scalar() or 0
+            old = max(old, connection.execute(select(newest)).scalar() or 0)
+            if connection.execute(select(events.c.seq).where(events.c.seq <= old).limit(1)).scalar() is None:
+                return 0  # nearly always: do not lock out the writers
+        with self._database.writing() as connection:
+            connection.execute(delete(event_dead_letters).where(event_dead_letters.c.seq <= old))
+            return connection.execute(delete(events).where(events.c.seq <= old)).rowcount
 
 
 _COLUMNS = select(events.c.seq, events.c.stored_at, events.c.changes)
 _SELECT = _COLUMNS.order_by(events.c.seq)
-_OF_POST = [posts.c[name] for name in ("id", "content_hash", "body", "author", "url", "created_at", "deleted_at")]
-_OF_COMMENT = [comments.c[name] for name in ("id", "content_hash", "body", "author", "url", "created_at", "deleted_at")]
+_OF_KIND = {
+    kind: select(*[table.c[name] for name in ("id", "content_hash", "body", "author", "url", "created_at", "deleted_at")]).where(
+        keyed(table.c.id)
+    )
+    for kind, table in (("post", posts), ("comment", comments))
+}
+_THREADS = select(posts.c.id, posts.c.forum_id, posts.c.title).where(keyed(posts.c.id))
+_REVISIONS = select(*[revisions.c[name] for name in ("id", "content_hash", "title", "body", "author")]).where(
+    keyed(revisions.c.id), revisions.c.kind == bindparam("kind")
+)
 
 
 def _with_texts(connection: Connection, found: Sequence[tuple[Position, datetime, Change]]) -> list[Event]:
     changes = [change for _, _, change in found if not is_of_fleet(change)]
-    rows, threads = _rows(connection, changes), _threads(connection, changes)
+    rows, of_threads = _rows(connection, changes), ((change.site, change.thread) for change in changes)
+    threads = {(site, id_): (forum, title) for site, (id_, forum, title) in rows_by_key(connection, _THREADS, of_threads)}
     texts = _earlier_texts(connection, changes, rows)
     made = []
     for position, stored_at, change in found:
@@ -232,20 +241,12 @@ def _of_fleet(position: Position, stored_at: datetime, change: Change) -> Event:
 
 
 def _rows(connection: Connection, changes: Iterable[Change]) -> dict[_Key, Any]:
-    dialect, found = connection.dialect.name, {}
-    for (row, site), ids in _grouped((change.row, change.site, change.id) for change in changes).items():
-        table, columns = (posts, _OF_POST) if row == "post" else (comments, _OF_COMMENT)
-        query = select(*columns).where(table.c.site == site, among(table.c.id, dialect))
-        found.update({(row, site, one.id): one for one in connection.execute(query, {"among": listed(ids, dialect)})})
-    return found
-
-
-def _threads(connection: Connection, changes: Iterable[Change]) -> dict[tuple[str, str], tuple[str, str]]:
-    """Return forum and title of each thread."""
-    dialect, found = connection.dialect.name, {}
-    for (_, site), ids in _grouped(("post", change.site, change.thread) for change in changes).items():
-        query = select(posts.c.id, posts.c.forum_id, posts.c.title).where(posts.c.site == site, among(posts.c.id, dialect))
-        found.update({(site, one[0]): (one[1], one[2]) for one in connection.execute(query, {"among": listed(ids, dialect)})})
+    keys: dict[str, list[tuple[str, str]]] = {kind: [] for kind in _OF_KIND}
+    for change in changes:
+        keys[change.row].append((change.site, change.id))
+    found = {}
+    for kind, query in _OF_KIND.items():
+        found.update({(kind, site, row.id): row for site, row in rows_by_key(connection, query, keys[kind])})
     return found
 
 
@@ -254,19 +255,8 @@ def _earlier_texts(connection: Connection, changes: Iterable[Change], rows: dict
     changed = [
         key for one in changes if one.hash and (key := (one.row, one.site, one.id)) in rows and rows[key].content_hash != one.hash
     ]
-    dialect = connection.dialect.name
-    found: dict[tuple[str, ...], Any] = {}
-    for (row, site), ids in _grouped(changed).items():
-        columns = [revisions.c[name] for name in ("id", "content_hash", "title", "body", "author")]
-        query = select(*columns).where(revisions.c.site == site, revisions.c.kind == row, among(revisions.c.id, dialect))
-        for one in connection.execute(query, {"among": listed(ids, dialect)}):
-            found[row, site, one.id, one.content_hash] = one
-    return found
-
-
-def _grouped(keys: Iterable[_Key]) -> dict[tuple[str, str], list[str]]:
-    """Group ids by row and site, each once."""
-    found: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
-    for row, site, id_ in keys:
-        found[row, site][id_] = None
-    return {key: list(ids) for key, ids in found.items()}
+    return {
+        (kind, site, row.id, row.content_hash): row
+        for kind in _OF_KIND
+        for site, row in rows_by_key(connection, _REVISIONS, [key[1:] for key in changed if key[0] == kind], kind=kind)
+    }

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import CTE, ColumnElement, Connection, and_, func, literal, or_, select, tuple_, union, union_all
 
 from forums.storage.database import Database
+from forums.storage.engine import keyed, rows_by_key
 from forums.storage.schema.search_index import lookup, published, rows_of
 from forums.storage.schema.tables import comments, posts
 from redis_components.errors import ConfigError
@@ -77,14 +78,14 @@ def find(database: Database, wanted: Wanted, *, limit: int = 20, offset: int = 0
     Without an index (MySQL, MariaDB, `*word`, signs alone) the whole table is read: some seconds for a million rows.
     """
     by_time = not (wanted.words or wanted.author or wanted.site)
-    with database.translated(), database.engine.connect() as connection:
+    with database.reading() as connection:
         keys, number, is_cut = (_by_time if by_time else _by_words)(connection, wanted, limit, offset)
         return Results(_hits(connection, keys, wanted.words), number, is_cut)
 
 
 def newest(database: Database, now: float, *, limit: int) -> tuple[list[Hit], int]:
     """Return the posts and comments that were published last, and how many were in the hour before `now` (epoch s)."""
-    with database.translated(), database.engine.connect() as connection:
+    with database.reading() as connection:
         lately = Wanted(since=datetime.fromtimestamp(now, UTC) - timedelta(hours=1))
         number = sum(_number(connection, table, lately) for table in (posts, comments))
         return _hits(connection, _last(connection, Wanted(), limit, 0), []), number
@@ -177,8 +178,7 @@ def _hits(connection: Connection, keys: Sequence[_Key], words: list[str]) -> lis
         else:
             of_post = and_(posts.c.site == c.site, posts.c.id == comments.c.post_id)
             query = select(*columns, posts.c.title, posts.c.forum_id).outerjoin_from(table, posts, of_post)
-        of_sites = {site: [id_ for one, id_ in ids if one == site] for site, _ in ids}  # of pairs SQLite would read every row
-        for row in connection.execute(query.where(or_(*(and_(c.site == site, c.id.in_(of)) for site, of in of_sites.items())))):
+        for _, row in rows_by_key(connection, query.where(keyed(c.id)), ids):
             found[kind, row.site, row.id] = Hit(
                 kind=kind,
                 site=row.site,

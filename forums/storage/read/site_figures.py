@@ -19,7 +19,6 @@ from forums.state.forum_states import FORUM_DETAIL
 from forums.state.thread_records import CHUNK, ThreadRecord, most_records, put_back, short_token
 from forums.state.writer_state import DatabaseClaim
 from forums.storage.database import Database
-from forums.storage.engine import WRITING
 from forums.storage.schema.tables import checks, comments, posts, scans
 from forums.storage.schema.times import UtcDateTime
 from redis_components.admin.inspector import keys_in
@@ -95,7 +94,7 @@ def depth_of(database: Database, site: str, most: int) -> int:
     size of the last look at them; 0 before the first look. Raises StorageError.
     """
     looks = select(scans.c.threads, scans.c.pages).where(scans.c.site == site, scans.c.forum_id == RECENT, scans.c.threads > 0)
-    with database.translated(), database.engine.connect() as connection:
+    with database.reading() as connection:
         last = connection.execute(looks.order_by(scans.c.started_at.desc()).limit(1)).one_or_none()
         rows = last.threads // max(1, last.pages) if last is not None else 0
         if rows < 1:
@@ -132,7 +131,7 @@ def take_due(
         )
     else:
         query = query.where(posts.c.next_check_at <= now).order_by(_overdue(database.engine.dialect.name, now).desc(), posts.c.id)
-    with database.translated(), database.engine.connect().execution_options(**WRITING) as connection, connection.begin():
+    with database.writing() as connection:
         found = [
             DueThread(id=row.id, forum_id=row.forum_id or None, url=row.url) for row in connection.execute(query.limit(limit))
         ]

@@ -18,9 +18,9 @@ from sqlalchemy import ColumnElement, Connection, Insert, Select, Table, Update,
 from sqlalchemy.types import NullType
 
 from forums.records.stored import Comment, Post
-from forums.storage.engine import among, listed
+from forums.storage.engine import keyed, rows_by_key
 from forums.storage.schema import search_index
-from forums.storage.schema.tables import checks, posts, revisions
+from forums.storage.schema.tables import checks, comments, posts, revisions
 from forums.storage.schema.times import from_mysql, from_sqlite
 
 from .board_months import BoardMonth, board_month
@@ -131,12 +131,8 @@ _MOMENT: dict[str, Callable[[Any], Any]] = {
 
 
 def _stored(connection: Connection, table: Table[Any], keys: Iterable[Key]) -> Stored:
-    dialect = connection.dialect.name
-    rows: Stored = {}
-    for site, ids in _by_site(keys).items():
-        found = connection.execute(_select_rows(table, dialect), {"site": site, "among": listed(ids, dialect)}).all()
-        rows.update((row[:2], row) for row in map(tuple, found))
-    return rows
+    rows = (tuple(row) for _, row in rows_by_key(connection, _select_rows(table), keys))
+    return {row[:2]: row for row in rows}
 
 
 def _entry(layout: _Layout, row: tuple[Any, ...], states: States, dialect: str) -> MergedEntry:
@@ -167,49 +163,29 @@ def _entry(layout: _Layout, row: tuple[Any, ...], states: States, dialect: str) 
 
 def _read_revisions(connection: Connection, kind: str, entries: Mapping[Key, MergedEntry]) -> None:
     """Add the stored revisions to the entries that may get another text now."""
-    dialect = connection.dialect.name
-    for site, ids in _by_site(key for key, entry in entries.items() if entry.text).items():
-        wanted = {"site": site, "kind": kind, "among": listed(ids, dialect)}
-        for id_, digest, first, last in connection.execute(_select_revisions(dialect), wanted):
-            entries[site, id_].revisions[digest] = Revision(first=first, last=last, text=None)
+    wanted = (key for key, entry in entries.items() if entry.text)
+    for site, (id_, digest, first, last) in rows_by_key(connection, _SELECT_REVISIONS, wanted, kind=kind):
+        entries[site, id_].revisions[digest] = Revision(first=first, last=last, text=None)
 
 
 def _last_misses(connection: Connection, table: Table[Any], threads: Iterable[Key]) -> dict[Key, datetime]:
     """Return the time of the last reading of each of `threads` that showed missing rows to be removed."""
-    dialect = connection.dialect.name
-    column = checks.c.gone_at if table is posts else checks.c.whole_at
-    return {
-        (site, thread): at
-        for site, ids in _by_site(threads).items()
-        for thread, at in connection.execute(_select_misses(column, dialect), {"site": site, "among": listed(ids, dialect)})
-    }
-
-
-def _by_site(keys: Iterable[Key]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = defaultdict(list)
-    for site, id_ in keys:
-        found[site].append(id_)
-    return found
+    return {(site, thread): at for site, (thread, at) in rows_by_key(connection, _SELECT_MISSES[table.name], threads)}
 
 
 @cache
-def _select_rows(table: Table[Any], dialect: str) -> Select[*tuple[Any, ...]]:
+def _select_rows(table: Table[Any]) -> Select[*tuple[Any, ...]]:
     plain: list[ColumnElement[Any]] = [type_coerce(table.c[name], NullType) for name in _layout(table).names]  # see _MOMENT
-    return select(*plain).where(table.c.site == bindparam("site"), among(table.c.id, dialect))
+    return select(*plain).where(keyed(table.c.id))
 
 
-@cache
-def _select_revisions(dialect: str) -> Select[*tuple[Any, ...]]:
-    columns = [revisions.c[name] for name in ("id", "content_hash", "first_fetched_at", "last_fetched_at")]
-    mine = (revisions.c.site == bindparam("site"), revisions.c.kind == bindparam("kind"))
-    return select(*columns).where(*mine, among(revisions.c.id, dialect))
-
-
-@cache
-def _select_misses(column: Any, dialect: str) -> Select[*tuple[Any, ...]]:
-    return select(checks.c.post_id, column).where(
-        checks.c.site == bindparam("site"), among(checks.c.post_id, dialect), column.is_not(None)
-    )
+_SELECT_REVISIONS = select(*[revisions.c[name] for name in ("id", "content_hash", "first_fetched_at", "last_fetched_at")]).where(
+    keyed(revisions.c.id), revisions.c.kind == bindparam("kind")
+)
+_SELECT_MISSES = {
+    table.name: select(checks.c.post_id, at).where(keyed(checks.c.post_id), at.is_not(None))
+    for table, at in ((posts, checks.c.gone_at), (comments, checks.c.whole_at))
+}
 
 
 # --- changes

@@ -9,7 +9,6 @@ import msgspec
 from sqlalchemy import ColumnElement, Connection, Table, and_, delete, func, select, update
 
 from forums.storage.database import Database
-from forums.storage.engine import WRITING
 from forums.storage.schema import search_index
 from forums.storage.schema.tables import (
     board_months,
@@ -34,7 +33,7 @@ _EVENTS_AT_ONCE = 100  # transactions of the log
 
 def rows_of_site(database: Database, site: str) -> dict[str, int]:
     """Return the number of rows of a site by table; tables without one are left out. Raises StorageError."""
-    with database.translated(), database.engine.connect() as connection:
+    with database.reading() as connection:
         numbers = {
             table.name: connection.execute(select(func.count()).where(table.c.site == site)).scalar() or 0 for table in _TABLES
         }
@@ -72,7 +71,7 @@ def _delete_some(database: Database, table: Table, site: str) -> bool:
 
 def _forget_events(database: Database, site: str) -> None:
     """Blank the changes of the site in the log. The others keep their places, which receivers have stored."""
-    with database.translated(), database.engine.connect() as connection:
+    with database.reading() as connection:
         found = [seq for seq, _ in _transactions(connection, site)]
     for start in range(0, len(found), _EVENTS_AT_ONCE):
         with _writing(database) as connection:
@@ -110,6 +109,6 @@ def _of_site(text: str, site: str) -> int:
 
 @contextmanager
 def _writing(database: Database) -> Iterator[Connection]:
-    with database.translated(), database.engine.connect().execution_options(**WRITING) as connection, connection.begin():
+    with database.writing() as connection:
         lock_writers(connection)
         yield connection

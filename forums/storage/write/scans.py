@@ -13,15 +13,14 @@ for this message only once in a part of the message's age.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
-from functools import cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, Update, and_, bindparam, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, bindparam, func, or_, select, update
 
 from forums.records.stored import Scan, SeenMessage, is_believable, text_digest
-from forums.storage.engine import among, listed
+from forums.storage.engine import keyed, rows_by_key
 from forums.storage.schema.tables import checks, comments, gaps, posts, scans
 
 from .event_log import Change, FleetKind, gap_change
@@ -119,16 +118,18 @@ AGAIN, AGAIN_MOST = 0.25, timedelta(days=1)
 
 def doubt_unseen(connection: Connection, looks: Sequence[Scan]) -> None:
     """Schedule checks of threads with stored messages that these looks do not show."""
-    dialect = connection.dialect.name
     for look in looks:
         doubted = dict(doubt for window in look.seen for doubt in _doubted(connection, look, window))
-        if not doubted:
-            continue
-        given = {"site": look.site, "among": listed(sorted(doubted), dialect)}
-        checked: dict[str, datetime] = {thread: at for thread, at in connection.execute(_checked(dialect), given)}  # noqa: C416
+        checked: dict[str, datetime] = {thread: at for _, (thread, at) in _rows(connection, _CHECKED, look, doubted)}
         news = [thread for thread, since in doubted.items() if thread not in checked or checked[thread] < since]
         if news:
-            connection.execute(_check_at_once(dialect), {"of_site": look.site, "among": listed(sorted(news), dialect)})
+            connection.execute(_CHECK_AT_ONCE, {"of_site": look.site, "ids": sorted(news)})
+
+
+def _rows(
+    connection: Connection, query: Select[*tuple[Any, ...]], look: Scan, threads: Iterable[str], **given: Any
+) -> Iterator[tuple[str, Row[*tuple[Any, ...]]]]:
+    return rows_by_key(connection, query, ((look.site, one) for one in threads), **given)
 
 
 def _doubted(connection: Connection, look: Scan, window: Sequence[SeenMessage]) -> Iterator[tuple[str, datetime]]:
@@ -136,22 +137,18 @@ def _doubted(connection: Connection, look: Scan, window: Sequence[SeenMessage]) 
     dates = [one.at for one in window if one.at is not None]
     if not dates:
         return
-    dialect, first, last = connection.dialect.name, min(dates), max(dates)
-    threads = {one.thread for one in window}
-    given = {"site": look.site, "among": listed(sorted(threads), dialect), "first": first, "last": last}
-    there = {one.id for one in window}
-    missing = [row for row in connection.execute(_of_window(dialect), given) if row.id not in there]
+    there, threads = {one.id for one in window}, {one.thread for one in window}
+    found = _rows(connection, _OF_WINDOW, look, threads, first=min(dates), last=max(dates))
+    missing = [row for _, row in found if row.id not in there]
     for row in missing if is_believable(len(missing), len(window)) else ():
         since = _since(look, row.created_at)
         if row.fetched_at < since:
             yield row.post_id, since
     texts = {one.thread: one for one in window if one.opening is not None}
-    if texts:
-        given = {"site": look.site, "among": listed(sorted(texts), dialect)}
-        for thread, body, fetched_at in connection.execute(_openings(dialect), given):
-            seen = texts[thread]
-            if text_digest(body) != seen.opening and fetched_at < look.started_at:
-                yield thread, _since(look, seen.at or look.started_at)
+    for _, (thread, body, fetched_at) in _rows(connection, _OPENINGS, look, texts):
+        seen = texts[thread]
+        if text_digest(body) != seen.opening and fetched_at < look.started_at:
+            yield thread, _since(look, seen.at or look.started_at)
 
 
 def _since(look: Scan, written_at: datetime) -> datetime:
@@ -159,30 +156,24 @@ def _since(look: Scan, written_at: datetime) -> datetime:
     return look.started_at - min(AGAIN * (look.started_at - written_at), AGAIN_MOST)
 
 
-@cache
-def _of_window(dialect: str) -> Select[*tuple[Any, ...]]:
-    within = comments.c.created_at > bindparam("first"), comments.c.created_at < bindparam("last")
-    return select(comments.c.id, comments.c.post_id, comments.c.created_at, comments.c.fetched_at).where(
-        comments.c.site == bindparam("site"), among(comments.c.post_id, dialect), comments.c.deleted_at.is_(None), *within
+_OF_WINDOW = select(comments.c.id, comments.c.post_id, comments.c.created_at, comments.c.fetched_at).where(
+    keyed(comments.c.post_id),
+    comments.c.deleted_at.is_(None),
+    comments.c.created_at > bindparam("first"),
+    comments.c.created_at < bindparam("last"),
+)
+_OPENINGS = select(posts.c.id, posts.c.body, posts.c.fetched_at).where(keyed(posts.c.id), posts.c.deleted_at.is_(None))
+# The times of checks, for threads whose newest reading is a check.
+_CHECKED = select(checks.c.post_id, checks.c.started_at).where(keyed(checks.c.post_id), checks.c.mode == "check")
+# Makes threads due before all others: their whole check interval counts as overdue.
+_CHECK_AT_ONCE = (
+    update(posts)
+    .where(
+        posts.c.site == bindparam("of_site"),
+        posts.c.id.in_(bindparam("ids", expanding=True)),
+        posts.c.deleted_at.is_(None),
+        posts.c.checked_at.is_not(None),
     )
-
-
-@cache
-def _openings(dialect: str) -> Select[*tuple[Any, ...]]:
-    there = posts.c.site == bindparam("site"), among(posts.c.id, dialect), posts.c.deleted_at.is_(None)
-    return select(posts.c.id, posts.c.body, posts.c.fetched_at).where(*there)
-
-
-@cache
-def _checked(dialect: str) -> Select[*tuple[Any, ...]]:
-    """Select the times of checks, for threads whose newest reading is a check."""
-    of_site = checks.c.site == bindparam("site"), among(checks.c.post_id, dialect), checks.c.mode == "check"
-    return select(checks.c.post_id, checks.c.started_at).where(*of_site)
-
-
-@cache
-def _check_at_once(dialect: str) -> Update:
-    """Return the statement that makes threads due before all others: their whole check interval counts as overdue."""
-    of_site = posts.c.site == bindparam("of_site"), among(posts.c.id, dialect), posts.c.deleted_at.is_(None)
-    waits = or_(posts.c.next_check_at.is_(None), posts.c.next_check_at > posts.c.checked_at)
-    return update(posts).where(*of_site, posts.c.checked_at.is_not(None), waits).values(next_check_at=posts.c.checked_at)
+    .where(or_(posts.c.next_check_at.is_(None), posts.c.next_check_at > posts.c.checked_at))
+    .values(next_check_at=posts.c.checked_at)
+)

@@ -6,7 +6,6 @@ the time of the newest whole reading, so that a comment that is stored late is c
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -34,7 +33,7 @@ from sqlalchemy import (
 
 from forums.freshness import next_check
 from forums.records.stored import Check
-from forums.storage.engine import among, listed
+from forums.storage.engine import keyed, rows_by_key
 from forums.storage.schema.tables import checks, comments, posts
 
 from .bulk import execute_many, upsert
@@ -95,20 +94,10 @@ def store_checks(connection: Connection, items: Sequence[Check], rechecks: Reche
 
 def schedule(connection: Connection, threads: Iterable[tuple[str, str]], rechecks: RechecksOf) -> None:
     """Schedule the next check of each of `threads` (site, id) that was checked, from its newest check."""
-    by_site: dict[str, list[str]] = defaultdict(list)
-    for site, id_ in threads:
-        by_site[site].append(id_)
-    dialect = connection.dialect.name
-    planned = []
-    for site, ids in by_site.items():
-        given = {"site": site, "among": listed(ids, dialect)}
-        checked = connection.execute(_checked(dialect), given).all()
-        whole = [row.id for row in checked if row.whole]
-        of_comments = {}
-        if whole:
-            found = connection.execute(_of_comments(dialect), {"site": site, "among": listed(whole, dialect)})
-            of_comments = {row.post_id: row for row in found}
-        planned += [_plan(site, row, of_comments.get(row.id), rechecks(site)) for row in checked]
+    checked = list(rows_by_key(connection, _CHECKED, threads))
+    whole = [(site, row.id) for site, row in checked if row.whole]
+    seen = {(site, row.post_id): row for site, row in rows_by_key(connection, _OF_COMMENTS, whole)}
+    planned = [_plan(site, row, seen.get((site, row.id)), rechecks(site)) for site, row in checked]
     if planned:
         execute_many(connection, _PLAN, ("of_site", "of_id", "checked_at", "next_check_at"), sorted(planned))
 
@@ -173,22 +162,16 @@ def _removed(table: Table[Any], thread: Column[Any]) -> Update:
 
 def _to_remove(connection: Connection, table: Table[Any], readings: Iterable[dict[str, Any]]) -> list[Change]:
     """Return the changes of the rows that `_removed` will mark: rows that the newest reading, already stored, did not show."""
-    dialect = connection.dialect.name
-    by_site: dict[str, set[str]] = defaultdict(set)
-    for one in readings:
-        by_site[one["of_site"]].add(one["of_id"])
+    threads = sorted({(one["of_site"], one["of_id"]) for one in readings})
     row = "post" if table is posts else "comment"
     return [
         Change(row, site, id_, thread, version + 1, ChangeKind.DELETED, digest or "", forum)
-        for site, ids in by_site.items()
-        for id_, thread, version, digest, forum in connection.execute(
-            _unseen(table, dialect), {"site": site, "among": listed(sorted(ids), dialect)}
-        )
+        for site, (id_, thread, version, digest, forum) in rows_by_key(connection, _unseen(table), threads)
     ]
 
 
 @cache
-def _unseen(table: Table[Any], dialect: str) -> Select[*tuple[Any, ...]]:
+def _unseen(table: Table[Any]) -> Select[*tuple[Any, ...]]:
     of_posts = table is posts
     thread = posts.c.id if of_posts else comments.c.post_id
     last = checks.c.gone_at if of_posts else checks.c.whole_at
@@ -196,42 +179,32 @@ def _unseen(table: Table[Any], dialect: str) -> Select[*tuple[Any, ...]]:
     return (
         select(table.c.id, thread, table.c.version, table.c.content_hash, forum)
         .join_from(table, checks, and_(checks.c.site == table.c.site, checks.c.post_id == thread))
-        .where(table.c.site == bindparam("site"), among(thread, dialect))
+        .where(keyed(thread))
         .where(table.c.fetched_at < last, table.c.deleted_at.is_(None))
         .order_by(thread, table.c.id)
     )
 
 
-@cache
-def _checked(dialect: str) -> Select[*tuple[Any, ...]]:
-    times = [posts.c[name] for name in ("id", "created_at", "last_reply_at", "first_seen_at", "changed_at", "deleted_at")]
-    of_check = [checks.c[name] for name in ("started_at", "finished_at", "mode", "last_page", "whole", "gone")]
-    same = and_(checks.c.site == posts.c.site, checks.c.post_id == posts.c.id)
-    return (
-        select(*times, *of_check)
-        .join_from(posts, checks, same)
-        .where(posts.c.site == bindparam("site"), among(posts.c.id, dialect))
+_CHECKED = (
+    select(*[posts.c[name] for name in ("id", "created_at", "last_reply_at", "first_seen_at", "changed_at", "deleted_at")])
+    .add_columns(*[checks.c[name] for name in ("started_at", "finished_at", "mode", "last_page", "whole", "gone")])
+    .join_from(posts, checks, and_(checks.c.site == posts.c.site, checks.c.post_id == posts.c.id))
+    .where(keyed(posts.c.id))
+)
+# Edits and deletions found by the newest reading of each thread, with the time of its newest comment, or of its first sight on a
+# site without dates. Used only for readings of whole threads, which cost far more requests than this count.
+_EDITED = and_(comments.c.changed_at >= checks.c.started_at, comments.c.changed_at > comments.c.first_seen_at)
+_OF_COMMENTS = (
+    select(
+        comments.c.post_id,
+        func.sum(case((or_(comments.c.deleted_at >= checks.c.started_at, _EDITED), 1), else_=0)).label("changes"),
+        func.max(comments.c.created_at).label("written_at"),
+        func.max(comments.c.first_seen_at).label("seen_at"),
     )
-
-
-@cache
-def _of_comments(dialect: str) -> Select[*tuple[Any, ...]]:
-    """Count edits and deletions found by the newest reading of each thread, with the time of its newest comment, or of its first
-    sight on a site without dates. Used only for readings of whole threads, which cost far more requests than this count.
-    """
-    same = and_(checks.c.site == comments.c.site, checks.c.post_id == comments.c.post_id)
-    edited = and_(comments.c.changed_at >= checks.c.started_at, comments.c.changed_at > comments.c.first_seen_at)
-    changed = or_(comments.c.deleted_at >= checks.c.started_at, edited)
-    written, seen = func.max(comments.c.created_at), func.max(comments.c.first_seen_at)
-    return (
-        select(comments.c.post_id, func.sum(case((changed, 1), else_=0)).label("changes"))
-        .add_columns(written.label("written_at"), seen.label("seen_at"))
-        .join_from(comments, checks, same)
-        .where(comments.c.site == bindparam("site"), among(comments.c.post_id, dialect))
-        .group_by(comments.c.post_id)
-    )
-
-
+    .join_from(comments, checks, and_(checks.c.site == comments.c.site, checks.c.post_id == comments.c.post_id))
+    .where(keyed(comments.c.post_id))
+    .group_by(comments.c.post_id)
+)
 # For a thread whose first page was not read again: count and time from the list, unless a newer state was stored.
 _LISTED: Update = (
     update(posts)

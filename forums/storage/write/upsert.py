@@ -6,7 +6,7 @@ item stands alone: about 2 log2(n) more rounds for each bad item. Sites and foru
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from forums.records.start_tasks import NO_FORUMS
 from forums.records.stored import Check, Comment, Forum, Post, Scan, Stored
-from forums.storage.engine import among, listed, row_refusal, too_large
+from forums.storage.engine import keyed, row_refusal, rows_by_key, too_large
 from forums.storage.schema.tables import comments, crawler_runs, forums, posts, scans, sites
 from workers.consumers.consume import by_halves
 from workers.state.history import RunRow
@@ -56,17 +56,10 @@ def store_mentions(connection: Connection, items: Sequence[Stored], changes: lis
     dialect = connection.dialect.name
     execute_many(connection, _oldest(sites, dialect), ("name", "first_seen_at"), sorted(seen_sites.items()))
     if seen_forums:
-        known = _known(connection, seen_forums)
+        known = {(site, id_) for site, (id_,) in rows_by_key(connection, _KNOWN_FORUMS, seen_forums)}
         changes += new_forums(sorted(seen_forums.keys() - known), seen_forums)
         rows = [(*key, at) for key, at in sorted(seen_forums.items())]
         execute_many(connection, _oldest(forums, dialect), ("site", "id", "first_seen_at"), rows)
-
-
-def _known(connection: Connection, keys: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Return the keys that have a row."""
-    ids, dialect = sorted({key[1] for key in keys}), connection.dialect.name
-    query = select(forums.c.site, forums.c.id).where(among(forums.c.id, dialect))
-    return {(site, id_) for site, id_ in connection.execute(query, {"among": listed(ids, dialect)})}
 
 
 def store_forums(connection: Connection, items: Sequence[Forum]) -> None:
@@ -108,6 +101,7 @@ def _described(dialect: str) -> Insert:
     return upsert(sites, dialect, _OF_SITE, changed=("profile", "base_url"))
 
 
+_KNOWN_FORUMS = select(forums.c.id).where(keyed(forums.c.id))
 _OF_SITE = ("name", "first_seen_at", "profile", "base_url")
 _UPDATE_FORUM: Update = (
     update(forums)
