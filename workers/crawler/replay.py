@@ -33,7 +33,6 @@ from .adapt_settings import SCRAPYS_OWN, fed_from_redis
 MEMORY_BYTES = 2 * 1024**3
 MOST_PAGES, MOST_BYTES = 5_000, 500 * 1024 * 1024
 _ALONE: dict[str, Any] = {
-    "DOWNLOAD_HANDLERS": dict.fromkeys(("http", "https", "ftp", "s3"), "workers.crawler.replay.KeptPages"),
     **SCRAPYS_OWN,
     "ITEM_PIPELINES": {},
     "EXTENSIONS": {},
@@ -97,9 +96,8 @@ def main() -> None:
     cap(MEMORY_BYTES)
     options, found, errors = own_options(), Replayed(), Counter[str]()
     settings = load_settings(options)
-    settings.setdict(
-        {**_ALONE, "DOWNLOAD_HANDLERS": dict.fromkeys(("http", "https", "ftp", "s3"), KeptPages)}, priority="cmdline"
-    )
+    settings.setdict(_ALONE, priority="cmdline")
+    settings.set("DOWNLOAD_HANDLERS", dict.fromkeys(("http", "https", "ftp", "s3"), KeptPages), priority="cmdline")
     process = CrawlerProcess(settings, install_root_handler=False)
     logging.getLogger().setLevel(logging.ERROR)
     spider = process.spider_loader.load(options.loads or options.spider)

@@ -19,15 +19,13 @@ from dataclasses import dataclass, replace
 import redis
 
 from redis_components.admin.inspector import snapshot
-from redis_components.errors import ConfigError
+from redis_components.errors import ConfigError, unknown_name
 from workers.environment.declaration import check_size
 from workers.state.autoscaling import Autoscaling, Memory, Policy, Trial
 from workers.state.holds import FleetHolds, word_of
 from workers.state.nodes import NodeRecord, used_places
 from workers.state.registry import CrawlerState, Registry, SlotView
 from workers.state.reports import Note, note
-
-from .sizes import unknown_service
 
 WINDOW_S = 10.0  # of measuring
 GAP_S = 30.0  # after a longer gap between samples, or a clock that goes back, measuring starts over
@@ -185,7 +183,7 @@ MIN_TARGET_S, MAX_TARGET_S = 1.0, 7 * 86_400.0
 def check_policy(service: str, policy: Policy, services: Collection[str]) -> Policy:
     """Return the policy if it is valid for one of these services. Raises ConfigError."""
     if service not in services:
-        raise unknown_service(service, services)
+        raise unknown_name("service", service, services)
     check_size(f"{service} --min", policy.min)
     check_size(f"{service} --max", policy.max)
     if policy.max < max(policy.min, 1):

@@ -1,6 +1,6 @@
 """The fleet's roll: crawlers are replaced by new processes one after the other, each when the one before is healthy.
 
-`start_roll`, `abort_roll` and `go_on` read and write it; `begin`, `abort` and `advance` decide, with slots and time as arguments.
+`start_roll`, `abort_roll` and `go_on` read and write it; `begin` and `advance` decide, with slots and time as arguments.
 `tasks.reconcile_fleet` continues the roll at each beat, so it outlives the process that
 began it, beats and workers. The next step is decided from the slots as they are; orders are sent until they are seen to be
 obeyed, and each supervisor obeys an order once.
@@ -16,13 +16,13 @@ import secrets
 from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import replace
 
-from redis_components.errors import FleetBusy
+from redis_components.errors import FleetBusy, unknown_name
 from workers.process.exit_kinds import kind_of_label
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry, SlotCommand, SlotCommandKind, SlotView
 from workers.state.reports import Note
 from workers.state.rolls import Roll, RollNote, RollState, RollStep, Work
 
-from .sizes import desired_fleet, unknown_service
+from .sizes import desired_fleet
 
 LIVED_S = 3.0  # a new process is well when it has been running for this time, or has fetched a page
 STEP_S = 120.0  # longest time for one step, and for the rest of the fleet to be well before it: graceful end, start, back-off
@@ -38,11 +38,6 @@ def begin(roll_id: str, services: Collection[str], desired: Mapping[str, int], l
     views = sorted((view for view in live if view.spider in services), key=lambda v: (v.spider, v.number))
     steps = [step for view in views if view.number < desired.get(view.spider, 0) and (step := _step(view, now))]
     return Roll(id=roll_id, services=tuple(sorted(services)), waiting=tuple(steps), started_at=now, step_at=now, seen_at=now)
-
-
-def abort(roll: Roll, why: str) -> Roll:
-    """Abort the roll here. A crawler that has its order to reload is replaced all the same."""
-    return replace(roll, state=RollState.ABORTED, reason=why)
 
 
 def advance(
@@ -209,10 +204,12 @@ def start_roll(registry: Registry, note: RollNote, services: Collection[str] = (
     desired = desired_fleet(registry)
     for service in services:
         if service not in desired:
-            raise unknown_service(service, desired)
+            raise unknown_name("service", service, desired)
     running = note.read()
     if running and running.state is RollState.ROLLING:
-        raise FleetBusy(_busy(running))
+        done = f"{len(running.replaced)} of {running.total} crawlers replaced"
+        what = f"a roll of {', '.join(running.services)} is under way ({done})"
+        raise FleetBusy(f"{what}: wait for it, or end it with trawl roll --abort")
     views = registry.slots(desired, registry.crawlers())
     roll = replace(begin(secrets.token_hex(4), services or desired, desired, views, registry.now()), before=before)
     if not roll.total:
@@ -223,9 +220,12 @@ def start_roll(registry: Registry, note: RollNote, services: Collection[str] = (
 
 
 def abort_roll(note: RollNote) -> Roll | None:
-    """Stop the roll that is under way, and clear away one that failed; the roll, None where there is none to stop."""
+    """Stop the roll that is under way, and clear away one that failed; the roll, None where there is none to stop.
+
+    A crawler that has its order to reload is replaced all the same.
+    """
     while (roll := note.read()) and roll.state in (RollState.ROLLING, RollState.FAILED):
-        if note.write(stopped := abort(roll, "aborted by an operator")):
+        if note.write(stopped := replace(roll, state=RollState.ABORTED, reason="aborted by an operator")):
             return stopped
     return None
 
@@ -256,8 +256,3 @@ def go_on(
     if new.state is not RollState.ROLLING:
         registry.add_note(Note(about="fleet", type="changed", said=f"roll {new.sentence()}", at=registry.now()))
     return new
-
-
-def _busy(roll: Roll) -> str:
-    done = f"{len(roll.replaced)} of {roll.total} crawlers replaced"
-    return f"a roll of {', '.join(roll.services)} is under way ({done}): wait for it, or end it with trawl roll --abort"

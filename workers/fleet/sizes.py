@@ -12,7 +12,7 @@ size = 2
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -252,11 +252,6 @@ def desired_fleet(registry: Registry) -> dict[str, int]:
     return {service: scaled.get(service, n) for service, n in declared_fleet(registry.client).items()}
 
 
-def unknown_service(service: str, known: Iterable[str]) -> ConfigError:
-    """Return the error for a service that the fleet does not have."""
-    return unknown_name("service", service, known)
-
-
 def largest_fleet(desired: Mapping[str, int], autoscaling: Autoscaling) -> dict[str, int]:
     """Return the size of each service with every autoscaled one grown to its upper bound."""
     bounds = {service: one.policy.max for service, one in autoscaling.all().items()}
@@ -271,7 +266,7 @@ def scale(registry: Registry, autoscaling: Autoscaling, sizes: Mapping[str, int]
     services = declared_fleet(registry.client)
     for service, size in sizes.items():
         if service not in services:
-            raise unknown_service(service, services)
+            raise unknown_name("service", service, services)
         check_size(service, size)
     for service in autoscaling.all().keys() & sizes.keys():
         raise ConfigError(f"{service} is autoscaled: turn that off first with trawl autoscale {service} --off")

@@ -7,7 +7,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from types import TracebackType
 
 import redis
 
@@ -117,10 +116,3 @@ class Heartbeat:
             if self._failing:
                 logger.warning("Redis answers again")
             self._failing = False
-
-    def __enter__(self) -> Heartbeat:
-        self.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None) -> None:
-        self.stop()

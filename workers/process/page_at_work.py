@@ -106,7 +106,8 @@ class SharedPage:
     """The supervisor's end of the memory; `descriptor` is for its crawler."""
 
     def __init__(self) -> None:
-        self.descriptor = _memory()
+        self.descriptor = private_memory("trawl-page-at-work")
+        os.ftruncate(self.descriptor, _SIZE)
         self._map = mmap.mmap(self.descriptor, _SIZE)
 
     def read(self) -> PageAtWork | None:
@@ -121,12 +122,6 @@ class SharedPage:
         """Release the memory, after the last read."""
         self._map.close()
         os.close(self.descriptor)
-
-
-def _memory() -> int:
-    descriptor = private_memory("trawl-page-at-work")
-    os.ftruncate(descriptor, _SIZE)
-    return descriptor
 
 
 def is_site_page(meta: Mapping[str, Any]) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import redis
 
@@ -12,6 +13,16 @@ from workers.process.heartbeat import Heartbeat
 from workers.state.registry import Renewal, SlotCommand, SlotCommandKind
 
 RETIRE = SlotCommand(word=SlotCommandKind.RETIRE)
+
+
+@contextmanager
+def beating(beat: Callable[[], Renewal | None], *, period_s: float) -> Iterator[Heartbeat]:
+    heartbeat = Heartbeat(beat, period_s=period_s)
+    heartbeat.start()
+    try:
+        yield heartbeat
+    finally:
+        heartbeat.stop()
 
 
 def beats(*answers: Renewal | Exception | None) -> tuple[Callable[[], Renewal | None], list[int]]:
@@ -30,17 +41,17 @@ def beats(*answers: Renewal | Exception | None) -> tuple[Callable[[], Renewal | 
 
 def test_it_remembers_the_last_answer() -> None:
     beat, _ = beats(Renewal(held=True), Renewal(held=True, order=RETIRE))
-    with Heartbeat(beat, period_s=0.01) as heartbeat:
+    with beating(beat, period_s=0.01) as heartbeat:
         wait_until(lambda: heartbeat.order == RETIRE, "the order was heard")
         assert not heartbeat.lost
     beat, _ = beats(Renewal(held=True, order=RETIRE), Renewal(held=False))
-    with Heartbeat(beat, period_s=0.01) as heartbeat:
+    with beating(beat, period_s=0.01) as heartbeat:
         wait_until(lambda: heartbeat.lost, "the loss was heard")
 
 
 def test_a_redis_that_is_away_changes_nothing_and_is_asked_again() -> None:
     beat, calls = beats(Renewal(held=True, order=RETIRE), redis.ConnectionError("gone"), None, redis.ConnectionError("gone"))
-    with Heartbeat(beat, period_s=0.01) as heartbeat:
+    with beating(beat, period_s=0.01) as heartbeat:
         wait_until(lambda: len(calls) > 5, "it goes on")
         assert (heartbeat.lost, heartbeat.order) == (False, RETIRE)
         unanswered_s = heartbeat.unanswered_s
@@ -49,7 +60,7 @@ def test_a_redis_that_is_away_changes_nothing_and_is_asked_again() -> None:
 
 def test_now_does_not_wait_for_the_period() -> None:
     beat, calls = beats(Renewal(held=True))
-    with Heartbeat(beat, period_s=60) as heartbeat:
+    with beating(beat, period_s=60) as heartbeat:
         wait_until(lambda: len(calls) == 1, "the first beat")
         heartbeat.now()
         wait_until(lambda: len(calls) == 2, "the second beat")
@@ -64,7 +75,7 @@ def test_errands_are_run_in_order_before_the_next_beat_and_again_until_redis_has
             raise error
         said.append("first")
 
-    with Heartbeat(lambda: said.append("beat") or Renewal(held=True), period_s=0.01) as heartbeat:  # type: ignore[func-returns-value]
+    with beating(lambda: said.append("beat") or Renewal(held=True), period_s=0.01) as heartbeat:  # type: ignore[func-returns-value]
         wait_until(lambda: said, "a beat")
         heartbeat.errand(first)
         heartbeat.errand(lambda: said.append("second"))
