@@ -119,16 +119,7 @@ def parse(raw: bytes, place: int) -> DeadEntry | None:
 
 def newest(client: redis.Redis, keys: CrawlKeys, limit: int) -> tuple[list[DeadEntry], int]:
     """Return the `limit` newest entries, newest first, and the number of foreign ones among those looked at."""
-    if limit < 1:
-        return [], 0
-    pipe = client.pipeline(transaction=True)
-    pipe.llen(keys.dead())
-    pipe.lrange(keys.dead(), -limit, -1)
-    length, raws = pipe.execute()
-    first = length - len(raws)
-    entries = [parse(raw, first + n) for n, raw in enumerate(raws)]
-    known = [entry for entry in reversed(entries) if entry is not None]
-    return known, len(entries) - len(known)
+    return newest_in(client, keys.dead(), parse, limit)[:2]
 
 
 def replay(client: redis.Redis, keys: CrawlKeys, *, limit: int | None = None, reason: str = "") -> Cleared:
@@ -167,6 +158,18 @@ def purge(client: redis.Redis, keys: CrawlKeys, *, before_s: float | None = None
 
 
 E = TypeVar("E", bound=Entry)
+
+
+def newest_in(client: redis.Redis, key: str, parse: Callable[[bytes, int], E | None], limit: int) -> tuple[list[E], int, int]:
+    """Return the newest entries of the list at `key`, the number of foreign ones among those looked at, and that of all."""
+    pipe = client.pipeline(transaction=True)
+    pipe.llen(key)
+    pipe.lrange(key, -max(limit, 1), -1)
+    length, raws = pipe.execute()
+    first = length - len(raws)
+    entries = [parse(raw, first + n) for n, raw in enumerate(raws if limit > 0 else ())]
+    known = [entry for entry in reversed(entries) if entry is not None]
+    return known, len(entries) - len(known), length
 
 
 def purge_list(

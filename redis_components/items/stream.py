@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 import redis
 
-from redis_components.admin.dead_letters import Cleared, Entry, clear, purge_list
+from redis_components.admin.dead_letters import Cleared, Entry, clear, newest_in, purge_list
 from redis_components.connection import is_servers_state, retried
 from redis_components.keys import CrawlKeys
 from redis_components.server.scripts import script
@@ -174,12 +174,7 @@ def parse(raw: bytes, place: int) -> RefusedItem | None:
 
 def newest(client: redis.Redis, keys: CrawlKeys, limit: int) -> tuple[list[RefusedItem], int]:
     """Return the `limit` newest entries, newest first, and the number of all."""
-    pipe = client.pipeline(transaction=True)
-    pipe.llen(keys.bad_items())
-    pipe.lrange(keys.bad_items(), -limit, -1)
-    length, raws = pipe.execute()
-    entries = [parse(raw, length - len(raws) + n) for n, raw in enumerate(raws)] if limit > 0 else []
-    return [entry for entry in reversed(entries) if entry is not None], length
+    return newest_in(client, keys.bad_items(), parse, limit)[::2]
 
 
 def replay(client: redis.Redis, keys: CrawlKeys, *, limit: int | None = None, reason: str = "") -> Cleared:

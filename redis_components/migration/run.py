@@ -203,52 +203,52 @@ def migrate(client: redis.Redis, spider: str, project: Project, options: Options
     """
     began = time.monotonic()
     report = MigrationReport(spider=spider, dry_run=options.dry_run)
-    _Import(client, project, options, report, progress).run()
+    _Import(client=client, project=project, options=options, report=report, progress=progress).run()
     if not project.own_start_tasks:
         report.start_tasks = [_start_tasks(client, key, options) for key in project.start_keys]
     report.seconds = time.monotonic() - began
     return report
 
 
+@dataclass(kw_only=True)
 class _Import:
     """The queue and the dupefilter of one spider."""
 
-    def __init__(
-        self, client: redis.Redis, project: Project, options: Options, report: MigrationReport, progress: Progress
-    ) -> None:
-        self._client = client
-        self._project = project
-        self._keys = project.keys
-        self._options = options
-        self._report = report
-        self._progress = progress
-        self._as_is = options.as_is or project.keeps_payloads
+    client: redis.Redis
+    project: Project
+    options: Options
+    report: MigrationReport
+    progress: Progress
+
+    def __post_init__(self) -> None:
+        self._keys = self.project.keys
+        self._as_is = self.options.as_is or self.project.keeps_payloads
 
     def run(self) -> None:
         """Look, check, and import, or report the outcome of a dry run."""
         found, known = self._look()
         if not found.total and not known.total:
             return
-        self._report.as_is = self._as_is and found.total > 0
-        order = queue.order_of(found, self._options.order or self._project.order)
+        self.report.as_is = self._as_is and found.total > 0
+        order = queue.order_of(found, self.options.order or self.project.order)
         self._check_members(found)
         self._watch()
-        self._report.bytes_before = self._bytes()
-        if found.members is Members.PICKLES and self._options.allow_pickle:
-            self._report.fingerprinter = algorithm.recognise(self._client, self._keys, found)
-        if self._options.dry_run:
+        self.report.bytes_before = self._bytes()
+        if found.members is Members.PICKLES and self.options.allow_pickle:
+            self.report.fingerprinter = algorithm.recognise(self.client, self._keys, found)
+        if self.options.dry_run:
             self._try(found, known)
         else:
             self._do(found, known, order)
 
     def _look(self) -> tuple[QueueFound, FingerprintsFound]:
         """Return the content to import; the project's own classes go on with what they have stored, so that is left alone."""
-        found = queue.inspect_queue(self._client, self._keys) if self._project.order else queue.NOTHING
-        ours = self._project.filter
-        return found, fingerprints.inspect_fingerprints(self._client, self._keys, ours) if ours else fingerprints.NOTHING
+        found = queue.inspect_queue(self.client, self._keys) if self.project.order else queue.NOTHING
+        ours = self.project.filter
+        return found, fingerprints.inspect_fingerprints(self.client, self._keys, ours) if ours else fingerprints.NOTHING
 
     def _check_members(self, found: QueueFound) -> None:
-        if found.members is Members.PICKLES and not self._as_is and not self._options.allow_pickle:
+        if found.members is Members.PICKLES and not self._as_is and not self.options.allow_pickle:
             raise ConfigError(
                 "the queue holds pickles, which can run code when they are read: add --allow-pickle, and a process that is shut"
                 " in reads them; or keep them as they are with SCHEDULER_SERIALIZER = 'redis_components.picklecompat' and --as-is"
@@ -260,38 +260,38 @@ class _Import:
             )
 
     def _watch(self) -> None:
-        if self._options.watch_s:
-            self._report.at_work = seen_at_work(self._client, self._keys.theirs, self._options.watch_s)
-        if self._report.at_work and not self._options.dry_run:
+        if self.options.watch_s:
+            self.report.at_work = seen_at_work(self.client, self._keys.theirs, self.options.watch_s)
+        if self.report.at_work and not self.options.dry_run:
             raise TrawlError(
-                f"a crawler of scrapy-redis works there, {self._report.at_work}: stop all of them first; nothing was changed"
+                f"a crawler of scrapy-redis works there, {self.report.at_work}: stop all of them first; nothing was changed"
             )
 
     def _try(self, found: QueueFound, known: FingerprintsFound) -> None:
-        self._report.fingerprints = FingerprintsReport(found=known.total, added=known.total)
-        self._report.requests = queue.try_requests(
-            self._client, self._keys, found, as_is=self._as_is, progress=self._part("requests")
+        self.report.fingerprints = FingerprintsReport(found=known.total, added=known.total)
+        self.report.requests = queue.try_requests(
+            self.client, self._keys, found, as_is=self._as_is, progress=self._part("requests")
         )
 
     def _do(self, found: QueueFound, known: FingerprintsFound, order: QueueOrder) -> None:
-        queue.put_aside(self._client, self._keys, found)  # first: from now on nothing of old crawlers can be taken for ours
-        if self._project.filter:
-            self._report.fingerprints = fingerprints.import_fingerprints(
-                self._client, self._keys, known, self._project.filter, progress=self._part("fingerprints")
+        queue.put_aside(self.client, self._keys, found)  # first: from now on nothing of old crawlers can be taken for ours
+        if self.project.filter:
+            self.report.fingerprints = fingerprints.import_fingerprints(
+                self.client, self._keys, known, self.project.filter, progress=self._part("fingerprints")
             )
-        self._report.requests = queue.import_requests(
-            self._client, self._keys, found, order, as_is=self._as_is, progress=self._part("requests")
+        self.report.requests = queue.import_requests(
+            self.client, self._keys, found, order, as_is=self._as_is, progress=self._part("requests")
         )
-        self._report.late = sum(one.foreign for one in self._look())
-        self._report.bytes_after = self._bytes()
+        self.report.late = sum(one.foreign for one in self._look())
+        self.report.bytes_after = self._bytes()
 
     def _bytes(self) -> int:
         ours, theirs = self._keys.ours, self._keys.theirs
         both = {ours.requests, ours.dupefilter, theirs.requests, theirs.dupefilter}
-        return bytes_of(self._client, *both, theirs.foreign_requests(), theirs.foreign_fingerprints())
+        return bytes_of(self.client, *both, theirs.foreign_requests(), theirs.foreign_fingerprints())
 
     def _part(self, what: str) -> Callable[[int, int], None]:
-        return lambda done, total: self._progress(what, done, total)
+        return lambda done, total: self.progress(what, done, total)
 
 
 def _start_tasks(client: redis.Redis, key: StartKey, options: Options) -> StartTasksReport:

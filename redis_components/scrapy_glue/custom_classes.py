@@ -15,7 +15,7 @@ import contextlib
 import logging
 import secrets
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import redis
@@ -42,18 +42,11 @@ _ORDER_BYTES = 8
 logger = logging.getLogger(__name__)
 
 
-class Orders:
-    """Orders that no other process chooses: 5 random bytes, 3 that count up."""
-
-    def __init__(self) -> None:
-        self._series, self._count = b"", 0
-
-    def next(self) -> bytes:
-        """Return the next order, 8 bytes."""
-        if self._count % 2**24 == 0:
-            self._series, self._count = secrets.token_bytes(5), 0
-        self._count += 1
-        return self._series + (self._count % 2**24).to_bytes(3, "big")
+def _orders() -> Iterator[bytes]:
+    """Yield orders of 8 bytes that no other process chooses: 5 random bytes, 3 that count up."""
+    while True:
+        series = secrets.token_bytes(5)
+        yield from (series + count.to_bytes(3, "big") for count in range(2**24))
 
 
 class CustomQueue:
@@ -67,7 +60,7 @@ class CustomQueue:
         self._frontier = frontier
         self._codec = codec
         self._keep = keep
-        self._orders = Orders()
+        self._orders = _orders()
         self._chosen: dict[bytes, Request] = {}  # popped; their claims are on the way
         self._adopted: set[bytes] = set()  # brought by the queue, so not pushed once they are stored
         self._claimed: deque[Lease] = deque()
@@ -78,7 +71,7 @@ class CustomQueue:
 
     def encode(self, request: Request) -> bytes:
         """Order and payload of `request`. Raises Unserializable."""
-        return self._orders.next() + self._codec.encode(request)
+        return next(self._orders) + self._codec.encode(request)
 
     @staticmethod
     def payload_of(encoded: bytes) -> bytes:
