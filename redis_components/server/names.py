@@ -17,7 +17,7 @@ The namespace of a job is a prefix of every key of a crawl, so that several jobs
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -68,34 +68,29 @@ def is_slot_number(value: object) -> bool:
 
 def service_name(value: object) -> str:
     """Return `value` if it is a valid name of a service. Raises ConfigError."""
-    if not is_name(value):
-        raise ConfigError(
-            f"{value!r:.100} cannot be the name of a service: {RULE}; a spider of another name runs as a service by a subclass"
-            ' that has one: class News(TheSpider): name = "news"'
-        )
-    return str(value)
+    by_a_subclass = 'a spider of another name runs as a service by a subclass that has one: class News(TheSpider): name = "news"'
+    return _valid(value, is_name, f"name of a service: {RULE}; {by_a_subclass}")
 
 
 def site_name(value: object) -> str:
     """Return `value` if it is a valid name of a site. Raises ConfigError."""
-    if not is_name(value):
-        raise ConfigError(f"{value!r:.100} cannot be the name of a site: {RULE}; name its file otherwise")
-    return str(value)
+    return _valid(value, is_name, f"name of a site: {RULE}; name its file otherwise")
 
 
 def node_name(value: object) -> str:
     """Return `value` if it is a valid name of a node. Raises ConfigError."""
-    if not is_node_name(value):
-        raise ConfigError(f"{value!r:.100} cannot be the name of a node: {RULE}, with @ in it; see option -n of celery worker")
-    return str(value)
+    return _valid(value, is_node_name, f"name of a node: {RULE}, with @ in it; see option -n of celery worker")
 
 
 def slot_number(value: object) -> int:
     """Return `value` if it is a valid number of a slot. Raises ConfigError."""
-    if not is_slot_number(value):
-        raise ConfigError(f"{value!r:.100} cannot be the number of a slot: those are whole numbers from 0 to {MOST_SLOTS - 1}")
-    assert isinstance(value, int)
-    return value
+    return int(_valid(value, is_slot_number, f"number of a slot: those are whole numbers from 0 to {MOST_SLOTS - 1}"))
+
+
+def _valid(value: object, is_valid: Callable[[object], bool], rule: str) -> str:
+    if not is_valid(value):
+        raise ConfigError(f"{value!r:.100} cannot be the {rule}")
+    return str(value)
 
 
 def below(folder: Path, *parts: str) -> Path:
