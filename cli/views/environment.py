@@ -53,7 +53,7 @@ def _rows_of(group: type[Variables]) -> list[Row]:
     wrong: Mapping[str, str] = {}
     values: Variables | None = None
     try:
-        values = group.validated()
+        values = group.read()
     except WrongValues as error:
         wrong = error.faults
     return [_row(name, group, values, wrong) for name in group.declared()]

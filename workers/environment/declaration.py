@@ -70,14 +70,14 @@ def declare(
     return Declared(default=default, meaning=meaning, rule=rule, shown=shown, factory=factory, derived=derived, bounds=bounds)
 
 
-class WrongValues(Exception):
-    """Values of a group that cannot be.
+class WrongValues(ConfigError):
+    """Values of a group that cannot be; the message is about the first one.
 
     `faults`: by the name of the field one line with variable, value (unless it is secret) and what it must be.
     """
 
     def __init__(self, faults: Mapping[str, str]) -> None:
-        super().__init__(*faults.values())
+        super().__init__(next(iter(faults.values())))
         self.faults = faults
 
 
@@ -91,14 +91,6 @@ class Variables:
 
     @classmethod
     def read(cls) -> Self:
-        """Return the current values. Raises ConfigError for the first wrong value."""
-        try:
-            return cls.validated()
-        except WrongValues as error:
-            raise ConfigError(next(iter(error.faults.values()))) from None
-
-    @classmethod
-    def validated(cls) -> Self:
         """Return the current values. Raises WrongValues with all wrong values, ConfigError for a file that cannot be read."""
         values: dict[str, Any] = {}
         faults: dict[str, str] = {}
