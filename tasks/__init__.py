@@ -22,7 +22,6 @@ if (_folder := str(Path(__file__).resolve().parents[1])) not in sys.path[1:]:
 from workers.application import application
 
 from .app import app
-from .crawling import cancel_crawl, crawl_once
 from .fleet import (
     consume_items,
     drain_fleet,
@@ -40,7 +39,7 @@ from .fleet import (
     scale_fleet,
     stop_fleet,
 )
-from .jobs import cancel_job, crawl, run_group, seed_urls
+from .jobs import cancel_crawl, cancel_job, crawl, crawl_once, run_group, seed_urls
 
 if collecting:
     gc.enable()

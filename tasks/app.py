@@ -96,7 +96,7 @@ CHECK_OPTION = click.Option(
 """Carries the check; it is never given on a command line."""
 
 
-# Messages that no worker can read or run are set aside (tasks/guard/refused.py).
+# Messages that no worker can read or run are set aside (tasks/guard/transport.py).
 SHORT: dict[str, Any] = celeryconfig.SHORT  # options of a task that lasts seconds
 HEARTBEAT_S = 5.0
 """Between two of a worker's heartbeats for Flower, which calls it offline after twice as long. Celery's 2 s cost a fleet of five

@@ -27,12 +27,12 @@ from workers.jobs.groups import limits_of_quotas
 from workers.jobs.jobs import advance, closed_slots
 from workers.jobs.run_steps import advance as advance_runs
 from workers.node.host import FULL, HELD, NODE
-from workers.state.autoscaling import Autoscaling
 from workers.state.holds import FleetHolds, Held
 from workers.state.jobs import Jobs
 from workers.state.nodes import Nodes
 from workers.state.registry import Registry, SlotCommand, SlotCommandKind, slot_name
 from workers.state.rolls import RollNote
+from workers.state.services import Autoscaling
 
 from .app import app
 from .flower_crawlers import CrawlingEvents

@@ -214,7 +214,7 @@ class DeadQueueMessages:
         from kombu.exceptions import OperationalError
 
         from tasks import app as celery
-        from tasks.guard.refused import replay
+        from tasks.guard.transport import replay
         from tasks.routing import IMPATIENT
 
         done, kept = 0, DeadMessages(client)

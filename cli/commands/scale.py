@@ -24,9 +24,9 @@ from workers.fleet import sizes
 from workers.fleet.autoscale import check_policy
 from workers.fleet.capacity_plan import Demand, plan
 from workers.fleet.sizes import desired_fleet, largest_fleet
-from workers.state.autoscaling import Autoscaled, Autoscaling, Policy
 from workers.state.nodes import Nodes, unplaced
 from workers.state.registry import Registry
+from workers.state.services import Autoscaled, Autoscaling, Policy
 
 NO_NODE = "no node is running: these crawlers start with `trawl up`, or with `celery -A tasks worker`"
 

@@ -48,9 +48,9 @@ from workers.overview import Overview, OverviewReader
 from workers.process import start_checks
 from workers.process.config_digest import differences, shared_digests
 from workers.process.run_module import own_module
-from workers.state.autoscaling import Autoscaling
 from workers.state.nodes import NodeRecord, Nodes
 from workers.state.registry import Registry
+from workers.state.services import Autoscaling
 from workers.state.services import Services as Declared
 
 from .scale import parse_sizes, sentence, too_much_for_machine

@@ -29,11 +29,11 @@ from workers.fleet.sizes import desired_fleet, scale
 from workers.jobs import jobs, runs
 from workers.jobs.groups import groups_in_file
 from workers.jobs.orders import check_settings
-from workers.state.autoscaling import Autoscaling
 from workers.state.group_runs import GroupRun, GroupRuns
 from workers.state.jobs import Jobs
 from workers.state.registry import Registry
 from workers.state.rolls import RollNote
+from workers.state.services import Autoscaling
 
 from .access import Guesses, Tokens, audited
 from .entrance import AsciiJson, Body, Entrance, JobBody, LimitsBody, ReasonBody, SizeBody, UrlsBody

@@ -20,10 +20,10 @@ from workers.fleet.holds import Target, hold, resume
 from workers.fleet.roll import start_roll
 from workers.fleet.sizes import declared_fleet, desired_fleet, scale
 from workers.jobs import jobs
-from workers.state.autoscaling import Autoscaling
 from workers.state.holds import Held
 from workers.state.registry import Registry
 from workers.state.rolls import RollNote
+from workers.state.services import Autoscaling
 
 LONGEST = 500  # characters of a line
 LONGEST_TEXT = 100_000

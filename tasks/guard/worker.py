@@ -1,4 +1,4 @@
-"""Celery's worker with the guard of `refused.py`: validates each message before Celery runs it, and sets invalid ones aside."""
+"""Celery's worker with the guard of `transport.py`: validates each message before Celery runs it, and sets invalid ones aside."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tasks.celery_internals import release_place
 from workers.state.dead_messages import PARTS
 
 from .envelope import ReceivedCommands, SigningMailbox, fault_of_command, fault_of_signature, fault_of_task
-from .refused import one_line, set_aside
+from .transport import one_line, set_aside
 
 logger = logging.getLogger(__name__)
 

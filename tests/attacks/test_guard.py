@@ -8,8 +8,9 @@ from celery import Celery
 from kombu import Connection
 
 from redis_components.errors import TrawlError
-from tasks.guard import refused, worker
 from tasks.guard import transport as guarded_transport
+from tasks.guard import transport as refused
+from tasks.guard import worker
 from workers.state.dead_messages import PARTS, DeadMessages
 
 

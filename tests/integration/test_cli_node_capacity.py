@@ -17,8 +17,8 @@ from tests.support.fleet import ROOT
 from tests.support.processes import wait_until
 from tests.support.trawl_command import Trawl, commands, one_line
 from workers.environment.machine import cores, memory_bytes, places
-from workers.state.autoscaling import Autoscaling, Policy
 from workers.state.nodes import NodeRecord, Nodes
+from workers.state.services import Autoscaling, Policy
 
 BOTH = ("forum_list", "forum_detail")
 

@@ -16,9 +16,9 @@ from tests.support import warm_start
 from tests.support.crawl import hits_of, link_site
 from tests.support.fleet import ROOT, ToyFleet, is_untouched
 from tests.support.processes import wait_until
-from workers.state.autoscaling import Autoscaled, Policy
 from workers.state.keys import FleetKeys
 from workers.state.nodes import Nodes
+from workers.state.services import Autoscaled, Policy
 
 pytestmark = pytest.mark.usefixtures("no_process_left")
 

@@ -16,8 +16,8 @@ from redis_components.server.untrusted_values import as_text
 from workers.fleet.sizes import as_declared, declared_fleet, largest_fleet
 from workers.process.options import CrawlerOptions, handed_over
 from workers.process.run_module import own_module
-from workers.state.autoscaling import Autoscaling
 from workers.state.registry import Registry
+from workers.state.services import Autoscaling
 
 CHECK_S = 150.0
 """The check ends its own steps before."""

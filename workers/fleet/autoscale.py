@@ -21,11 +21,11 @@ import redis
 from redis_components.admin.inspector import snapshot
 from redis_components.errors import ConfigError, unknown_name
 from workers.environment.declaration import check_size
-from workers.state.autoscaling import Autoscaling, Memory, Policy, Trial
 from workers.state.holds import FleetHolds, word_of
 from workers.state.nodes import NodeRecord, used_places
 from workers.state.registry import CrawlerState, Registry, SlotView
 from workers.state.reports import Note, note
+from workers.state.services import Autoscaling, Memory, Policy, Trial
 
 WINDOW_S = 10.0  # of measuring
 GAP_S = 30.0  # after a longer gap between samples, or a clock that goes back, measuring starts over

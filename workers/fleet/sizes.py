@@ -35,10 +35,9 @@ from workers.consumers.targets import FORMS, NO_CONSUMER, is_target, parse_targe
 from workers.environment.declaration import check_size
 from workers.environment.variables import Fleet
 from workers.process.config_digest import has_own_spiders
-from workers.state.autoscaling import Autoscaling
 from workers.state.jobs import Jobs, JobState
 from workers.state.registry import Registry
-from workers.state.services import MAX_WAITING, ServiceRecord, Services, as_texts
+from workers.state.services import MAX_WAITING, Autoscaling, ServiceRecord, Services, as_texts
 
 if TYPE_CHECKING:
     from workers.process.options import CrawlerOptions

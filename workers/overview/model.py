@@ -17,7 +17,6 @@ from redis_components.admin.lanes import LaneView
 from redis_components.frontier.holds import HoldKind
 from redis_components.items.groups import GroupState
 from redis_components.server.untrusted_values import Amount, Count
-from workers.state.autoscaling import Autoscaled
 from workers.state.beats import BeatView
 from workers.state.group_runs import GroupRun
 from workers.state.holds import Breaker, Held, word_of
@@ -25,6 +24,7 @@ from workers.state.nodes import NodeRecord
 from workers.state.quarantine import Foreign
 from workers.state.registry import CrawlerRecord, ErrorRecord
 from workers.state.rolls import Roll
+from workers.state.services import Autoscaled
 
 GONE = "gone"  # state of a crawler that should be alive and sent no heartbeat for 15 s
 

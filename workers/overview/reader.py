@@ -35,7 +35,6 @@ from workers.application import application
 from workers.fleet.consumers import without_consumer
 from workers.fleet.sizes import declared_fleet, service_records
 from workers.process.stat_metrics import readable_metrics
-from workers.state.autoscaling import Autoscaling
 from workers.state.beats import Beats
 from workers.state.dead_messages import DeadMessages
 from workers.state.group_runs import GroupRuns, newest_of_groups
@@ -45,7 +44,7 @@ from workers.state.quarantine import Foreign, find
 from workers.state.registry import CrawlerRecord, Registry
 from workers.state.reports import Troubles
 from workers.state.rolls import RollNote
-from workers.state.services import ServiceRecord
+from workers.state.services import Autoscaling, ServiceRecord
 
 from .model import Overview, ServiceView, SitesView
 

@@ -33,7 +33,6 @@ from redis_components.start_tasks.seeding import mark_of
 from workers.application import Check, application
 from workers.state.keys import FleetKeys, fixed_keys
 
-from .autoscaling import Autoscaling
 from .beats import StoredEntry, round_of
 from .group_runs import GroupRuns
 from .history import Run
@@ -45,7 +44,7 @@ from .records import ErrorRecord, parse_slot, slot_name
 from .registry import crawler_of, size_of
 from .reports import reported_of
 from .rolls import RollNote
-from .services import Deployments, Services
+from .services import Autoscaling, Deployments, Services
 
 MOST_FIELDS = 5_000
 """Fields of one hash that are checked: hashes of the fleet have fewer, hashes of forums rarely more."""

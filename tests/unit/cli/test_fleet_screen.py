@@ -14,12 +14,12 @@ from forums.overview import ForumSites
 from redis_components.admin.inspector import CrawlSnapshot
 from redis_components.frontier.holds import Hold, HoldKind
 from workers.overview import Overview, ServiceView
-from workers.state.autoscaling import Autoscaled, Memory, Policy
 from workers.state.beats import BeatView
 from workers.state.holds import Breaker, BreakerState, Held
 from workers.state.nodes import NodeRecord
 from workers.state.registry import CrawlerRecord, CrawlerState, ErrorRecord
 from workers.state.rolls import Roll, RollState, RollStep
+from workers.state.services import Autoscaled, Memory, Policy
 
 NOW = 1_800_000_000.0
 

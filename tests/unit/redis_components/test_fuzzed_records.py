@@ -26,12 +26,12 @@ from tasks.guard.envelope import fault_of_command, fault_of_container, fault_of_
 from tests.support.examples import examples
 from workers.backup.archive import records
 from workers.backup.snapshot import BackupError
-from workers.state.autoscaling import Autoscaling
 from workers.state.beats import round_of
 from workers.state.nodes import node_of
 from workers.state.registry import crawler_of, size_of
 from workers.state.reports import Act, Note
 from workers.state.rolls import Roll
+from workers.state.services import Autoscaling
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", examples(40)))
 MINUTES = float(os.environ.get("FUZZ_MINUTES", "0"))

@@ -19,7 +19,6 @@ from redis_components.politeness import limits
 from redis_components.politeness.limits import LaneLimits
 from redis_components.server.untrusted_values import JsonRecord
 from workers.fleet.consumers import ConsumerPlace
-from workers.state.autoscaling import Autoscaled, Policy
 from workers.state.beats import Schedules, StoredEntry
 from workers.state.group_runs import EndedMember, GroupRun, Member, Verdict
 from workers.state.history import Run
@@ -29,7 +28,7 @@ from workers.state.nodes import NodeRecord
 from workers.state.records import CrawlerRecord, CrawlerState
 from workers.state.reports import Act, Note
 from workers.state.rolls import Roll
-from workers.state.services import Deployment, ServiceRecord, Services
+from workers.state.services import Autoscaled, Deployment, Policy, ServiceRecord, Services
 
 LARGE = 2_000_000
 GIVEN: dict[Any, Any] = {

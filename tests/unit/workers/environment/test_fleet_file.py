@@ -20,10 +20,9 @@ from redis_components.server.variables import load_env_file, origin, variable
 from tasks.beat.schedule import Schedule, ScheduledTask, effective
 from workers.fleet.sizes import services_in_file, write_file_limits
 from workers.process.config_digest import shared_digests
-from workers.state.autoscaling import Autoscaling, Policy
 from workers.state.beats import StoredEntry
 from workers.state.registry import Registry
-from workers.state.services import ServiceRecord, Services
+from workers.state.services import Autoscaling, Policy, ServiceRecord, Services
 
 BOOKS = "# ours\n[services.books]\nsize = 3 # in the evening\n"
 EVENTS = '[rules.gpu]\nmatch = "gpu"\n[outputs.log]\nkind = "file"\npath = "log.jsonl"\nrules = ["gpu"]\n'

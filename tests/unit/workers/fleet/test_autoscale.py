@@ -13,9 +13,9 @@ from redis_components.frontier.holds import HoldKind
 from redis_components.keys import CrawlKeys
 from workers.fleet.autoscale import resize, room_for
 from workers.fleet.holds import Target, hold, resume
-from workers.state.autoscaling import Autoscaling, Policy
 from workers.state.nodes import NodeRecord, Nodes
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry, SlotView
+from workers.state.services import Autoscaling, Policy
 
 KEYS = CrawlKeys.for_spider("detail")
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workers.fleet.autoscale import CEILING_S, DOWN_AFTER_S, Sample, autoscale
-from workers.state.autoscaling import Autoscaled, Autoscaling, Memory, Policy
 from workers.state.keys import FleetKeys
+from workers.state.services import Autoscaled, Autoscaling, Memory, Policy
 
 POLICY = Policy(min=1, max=8, target_s=60)
 START_S = 4.0  # a crawler's start

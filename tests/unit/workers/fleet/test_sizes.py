@@ -13,8 +13,8 @@ from workers.environment import machine
 from workers.environment.declaration import parse_fleet
 from workers.environment.machine import CRAWLER_BYTES, MOST_SPARE, cores, memory_bytes, places
 from workers.fleet.sizes import default_fleet, desired_fleet, largest_fleet, node_crawlers, scale
-from workers.state.autoscaling import Autoscaling, Policy
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry
+from workers.state.services import Autoscaling, Policy
 
 
 def test_a_fleet_is_written_as_spiders_with_numbers() -> None:
