@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 import redis
 
-from tests.support import warm_start
-from workers.deploy import service_check
 from workers.deploy.service_check import Checked, check
 from workers.state.services import ServiceRecord, Services
 
@@ -206,7 +204,6 @@ def checked(
     monkeypatch.setenv("TRAWL_REDIS_URL", redis_url)
     monkeypatch.setenv("SCRAPY_SETTINGS_MODULE", "checked_settings")
     monkeypatch.delenv("TRAWL_ALLOW_PRIVATE", raising=False)
-    monkeypatch.setattr(service_check, "subprocess", warm_start)  # twenty starts of Scrapy cost 15 s
 
     def look(services: dict[str, ServiceRecord]) -> dict[str, Checked]:
         for name, record in services.items():

@@ -15,6 +15,7 @@ import psutil
 import pytest
 import redis
 
+from redis_components.embedded.child_process import ChildProcess
 from tests.support import warm_start
 from tests.support.fleet import ROOT, toy_environment
 from tests.support.processes import arguments, marked, stays, wait_until
@@ -27,7 +28,6 @@ from workers.process.options import CrawlerOptions
 from workers.state.history import Run
 from workers.state.keys import FleetKeys
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry, Slot, SlotCommand, SlotCommandKind
-from workers.supervision import launcher
 from workers.supervision.slot_history import RestartPolicy
 from workers.supervision.supervisor import SlotOutcome, Supervisor, SupervisorConfig, SupervisorHooks
 
@@ -101,8 +101,7 @@ def owner() -> Iterator[subprocess.Popen[bytes]]:
 
 @pytest.fixture
 def supervise(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: subprocess.Popen[bytes]) -> Supervise:
-    for module in (launcher, forked):
-        monkeypatch.setattr(module, "subprocess", warm_start)
+    monkeypatch.setattr(ChildProcess, "fork", lambda _, asked, files: warm_start.forked(asked, files, ""))
     monkeypatch.setattr(forked, "_owner", owner.pid)
 
     @contextmanager

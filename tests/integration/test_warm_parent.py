@@ -12,13 +12,13 @@ import psutil
 import pytest
 
 from redis_components import picklecompat
+from redis_components.embedded.child_process import ChildProcess
 from tests.support import warm_start
 from tests.support.processes import wait_until
 from workers.logs.slot_log import SlotLog
 from workers.process import forked
 from workers.process.exit_kinds import ExitKind
 from workers.process.options import CrawlerOptions
-from workers.supervision import launcher
 from workers.supervision.launcher import LaunchedCrawler, launch
 
 SETTINGS = """
@@ -61,8 +61,7 @@ Launch = Callable[..., LaunchedCrawler]
 def launched(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Launch]:
     for name, text in {"settings": SETTINGS, "pipelines": PIPELINES, "spiders": SPIDERS}.items():
         (tmp_path / f"warm_{name}.py").write_text(text)
-    for module in (launcher, forked):
-        monkeypatch.setattr(module, "subprocess", warm_start)
+    monkeypatch.setattr(ChildProcess, "fork", lambda _, asked, files: warm_start.forked(asked, files, ""))
     environment = {"TRAWL_REDIS_URL": redis_url, "TRAWL_DATA_DIR": str(tmp_path / "data")}
     environment |= {"SCRAPY_SETTINGS_MODULE": "warm_settings", "PYTHONPATH": str(tmp_path)}
     for name, value in environment.items():

@@ -14,7 +14,16 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.support import warm_start
+from cli.processes import services
+from demo.forum import process
+from redis_components.embedded.child_process import ChildProcess
+from tests.support import forked_crawlers, warm_start
+from workers.consumers import run_files
+from workers.deploy import service_check
+from workers.jobs import spider_list
+from workers.process import forked
+from workers.process.run_module import own_module
+from workers.supervision import launcher
 
 COMMAND = [sys.executable, "-W", "error", "-m", "tests.support.start_facts", "one", "--two=3"]
 Run = Callable[..., Any]
@@ -66,3 +75,27 @@ def test_what_another_python_would_read_starts_anew(tmp_path: Path, monkeypatch:
         assert code == 3, variable
     monkeypatch.setenv("COLD_STARTS", "1")
     assert facts_by(warm_start.run, tmp_path)[2] == 3
+
+
+class _Forked(Exception):
+    """A process would have been forked."""
+
+
+def test_what_the_product_starts_is_forked_also_after_its_code_was_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred fleets of tests would start cold, for minutes of CPU, and nothing else would show it."""
+
+    def refuse(*_: object, **__: object) -> int:
+        raise _Forked
+
+    monkeypatch.setattr(warm_start, "forked", refuse)
+    for command, ends_with_us in ((own_module("workers.crawler.check_service"), False), (own_module("demo.forum"), True)):
+        with pytest.raises(_Forked):
+            ChildProcess(command, ends_with_us=ends_with_us)
+    monkeypatch.setattr(os, "fork", refuse)
+    for module in (*forked_crawlers.FORKED, *forked_crawlers.CHECKS):
+        with pytest.raises(_Forked):
+            forked_crawlers.fork({"args": own_module(module), "env": None}, [])
+    for user in (launcher, forked, service_check, services, process):
+        assert vars(user)["ChildProcess"] is ChildProcess
+    for user in (run_files, spider_list):
+        assert "subprocess" in vars(user)

@@ -2,7 +2,7 @@
 files of their runs; and the checks of services and lists of spiders that a command asks for, by fork from the command's process.
 
 A worker that `tests.support.warm_start` has forked stands for one whose start was long ago; the crawlers of its fleet start cold,
-for a second of CPU each, and a hundred tests have fleets. `fork_crawlers` has `workers.supervision.launcher` fork them. As after
+for a second of CPU each, and a hundred tests have fleets. `fork_crawlers` has `ChildProcess` fork them. As after
 `exec`, a crawler has the environment, folder, files, session and signals that were asked for, and no handler of a log or signal
 of the worker's. `make test-all` starts each of them cold.
 """
@@ -20,21 +20,22 @@ import signal
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, CompletedProcess, TimeoutExpired  # noqa: F401 - so that this module can stand for `subprocess`
 from typing import Any
 
 from redis_components.embedded.die_with_parent import tied
-from workers.process import forked
 from workers.process.run_module import FOLDER, own_module, put_first
 
 from .warm_process import ABOVE, become, end
-from .warm_start import ForkingPopen
+from .warm_start import ForkingPopen, fork_children
 
 FORKED = (
     *("workers.crawler", "workers.crawler.warm_parent", "workers.crawler.check_service"),
     *("workers.jobs.spider_list", "workers.consumers.member_files"),
 )
+CHECKS = ("workers.crawler.check_service",)
 
 _paths: list[str] = []
 
@@ -42,21 +43,19 @@ _paths: list[str] = []
 def fork_crawlers(paths: list[str]) -> None:
     """From now on, in this process and those that it forks; `paths`: what the interpreter has put on `sys.path`."""
     from workers.consumers import run_files
-    from workers.supervision import launcher
 
-    for module in (launcher, forked, run_files):
-        vars(module)["subprocess"] = sys.modules[__name__]  # it has what they use of it
     fork_checks(paths)
+    vars(run_files)["subprocess"] = sys.modules[__name__]  # it has what they use of it
+    fork_children(fork)
 
 
 def fork_checks(paths: list[str]) -> None:
     """From now on, in this process."""
-    from workers.deploy import service_check
     from workers.jobs import spider_list
 
     _paths[:] = paths
-    for module in (service_check, spider_list):
-        vars(module)["subprocess"] = sys.modules[__name__]
+    vars(spider_list)["subprocess"] = sys.modules[__name__]
+    fork_children(partial(fork, programs=CHECKS))
 
 
 def run(command: Sequence[str], *, capture_output: bool, timeout: float, check: bool, **options: Any) -> CompletedProcess[bytes]:
@@ -73,26 +72,31 @@ def run(command: Sequence[str], *, capture_output: bool, timeout: float, check: 
 
 
 class Popen(ForkingPopen):
-    """`subprocess.Popen`, which forks crawlers, their warm parents, checks, lists of spiders and files of runs."""
+    """`subprocess.Popen`, which forks what a worker starts."""
 
     programs = FORKED
 
     def fork(self, asked: Mapping[str, Any], files: Sequence[int]) -> int | None:
-        command, begin, tie = list(asked["args"]), own_module("workers.crawler")[:-1], tied()
-        environment = dict(os.environ if asked["env"] is None else asked["env"])
-        parent = os.getpid() if command[: len(tie)] == tie else 0
-        command = command[len(tie) :] if parent else command
-        what = command[len(begin)] if command[: len(begin)] == begin else ""
-        if what not in self.programs or any(name.startswith("OTEL_") for name in environment):
-            return None
-        if pid := os.fork():
-            return pid
-        try:
-            _leave_the_worker(files, asked["pass_fds"])
-            _run(what, command, environment, new_session=bool(asked["start_new_session"]), parent=parent)
-        except BaseException:
-            os.write(2, traceback.format_exc().encode())
-        os._exit(1)
+        return fork(asked, files, self.programs)
+
+
+def fork(asked: Mapping[str, Any], files: Sequence[int], programs: Sequence[str] = FORKED) -> int | None:
+    """The pid of a new process, a fork of this one; None where the command is none of the programs."""
+    command, begin, tie = list(asked["args"]), own_module("workers.crawler")[:-1], tied()
+    environment = dict(os.environ if asked["env"] is None else asked["env"])
+    parent = os.getpid() if command[: len(tie)] == tie else 0
+    command = command[len(tie) :] if parent else command
+    what = command[len(begin)] if command[: len(begin)] == begin else ""
+    if what not in programs or any(name.startswith("OTEL_") for name in environment):
+        return None
+    if pid := os.fork():
+        return pid
+    try:
+        _leave_the_worker(files, asked["pass_fds"])
+        _run(what, command, environment, new_session=bool(asked["start_new_session"]), parent=parent)
+    except BaseException:
+        os.write(2, traceback.format_exc().encode())
+    os._exit(1)
 
 
 def _leave_the_worker(streams: Sequence[int], passed: Sequence[int]) -> None:

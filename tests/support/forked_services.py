@@ -1,23 +1,21 @@
 """Services that `trawl up` or the demo of a test starts, by fork: worker, beat, Flower and exporter start cold for 4 s of CPU.
 
 `fork_services` is called in a process that `tests.support.warm_start` has forked, before it runs its program. It forks a process
-that stays as it is, from which `cli.processes.services` has its services forked later. `make test-all` starts each of them cold.
+that stays as it is, from which services are forked later. `make test-all` starts each of them cold.
 """
 
 from __future__ import annotations
 
 import os
 import socket
-import sys
 from collections.abc import Mapping, Sequence
-from subprocess import DEVNULL, PIPE, STDOUT, TimeoutExpired  # noqa: F401 - so that this module can stand for `subprocess`
 from typing import Any
 
 from redis_components.embedded.die_with_parent import tied
 
-from . import warm_start
+from . import forked_crawlers, warm_start
 from .warm_process import become, in_new_process, show
-from .warm_start import OWN_MODULE, ForkingPopen
+from .warm_start import OWN_MODULE, fork_children
 
 
 def fork_services(paths: list[str]) -> dict[str, object] | None:
@@ -26,9 +24,7 @@ def fork_services(paths: list[str]) -> dict[str, object] | None:
     if os.fork():
         there.close()
         warm_start.fork_from(here)
-        from cli.processes import services
-
-        vars(services)["subprocess"] = sys.modules[__name__]  # it has what the services use of it
+        fork_children(_service)
         return None
     here.close()
     os.setsid()  # what a terminal tells the program is not for this process
@@ -39,21 +35,28 @@ def fork_services(paths: list[str]) -> dict[str, object] | None:
 
 
 def fork_forums() -> None:
-    """From now on this process, a test's, forks the demo's forum, checks of services and rehearsals, from the family."""
-    from demo.forum import process
-    from workers.deploy import rehearsal, service_check
+    """From now on this process, a test's, forks the demo's forum, checks of services, rehearsals and lists of spiders, from the
+    family.
+    """
+    from workers.jobs import spider_list
 
-    vars(process)["subprocess"] = sys.modules[__name__]
-    for module in (rehearsal, service_check):
-        vars(module)["subprocess"] = warm_start
+    fork_children(_of_a_test)
+    vars(spider_list)["subprocess"] = warm_start
 
 
-class Popen(ForkingPopen):
-    """`subprocess.Popen`, which forks those of Trawl's own modules that end with this process."""
+def _service(asked: Mapping[str, Any], files: Sequence[int]) -> int | None:
+    """The pid of a forked one of Trawl's own modules that ends with this process, or of a forked check."""
+    command, begin = list(asked["args"]), tied()
+    own = command[len(begin) :]
+    if command[: len(begin)] != begin or own[1:3] != ["-P", OWN_MODULE]:
+        return forked_crawlers.fork(asked, files, forked_crawlers.CHECKS)
+    return warm_start.forked({**asked, "args": own}, files, "cli.main", parent=os.getpid())
 
-    def fork(self, asked: Mapping[str, Any], files: Sequence[int]) -> int | None:
-        command, begin = list(asked["args"]), tied()
-        own = command[len(begin) :]
-        if command[: len(begin)] != begin or own[1:3] != ["-P", OWN_MODULE]:
-            return None
-        return warm_start.forked({**asked, "args": own}, files, "cli.main", parent=os.getpid())
+
+def _of_a_test(asked: Mapping[str, Any], files: Sequence[int]) -> int | None:
+    command, begin = list(asked["args"]), tied()
+    own = command[len(begin) :] if command[: len(begin)] == begin else command
+    if own[1:3] != ["-P", OWN_MODULE] or own[3] not in ("demo.forum", "workers.crawler.check_service", "workers.crawler.replay"):
+        return None  # it shows how the product starts it
+    tie = {"parent": os.getpid()} if own != command else {}
+    return warm_start.forked({**asked, "args": own}, files, "" if own[3] != "demo.forum" else "cli.main", **tie)

@@ -26,6 +26,7 @@ from types import ModuleType
 
 from redis_components.embedded.die_with_parent import PR_SET_PDEATHSIG
 from tests.support.warm_start import LENGTH
+from workers.node.worker_setup import load_ahead
 
 MOST_FILES = 16
 ABOVE = 512  # no file of this process has such a number
@@ -129,6 +130,7 @@ def main(paths: list[str]) -> dict[str, object]:
         warnings.simplefilter("error")
         for module in modules:
             importlib.import_module(module)
+        load_ahead()
     gc.freeze()
     if (threads := len(os.listdir("/proc/self/task"))) != 1:  # noqa: PTH208 - names alone
         raise SystemExit(f"{threads} threads after importing {modules}: a fork would lose all but one")

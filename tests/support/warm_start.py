@@ -18,12 +18,13 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from subprocess import DEVNULL, TimeoutExpired  # noqa: F401 - so that this module can stand for `subprocess`
 from typing import Any
 
 from forums.application import preload
+from redis_components.embedded.child_process import ChildProcess
 from workers.process import run_module
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -56,6 +57,7 @@ FAMILIES = {  # what a process has imported from which these modules are started
     **dict.fromkeys(("tests.support.scrapy_command", "tests.support.hook_spiders", "workers.crawler"), MODULES),
     "workers.crawler.warm_parent": MODULES,
     **dict.fromkeys(("workers.crawler.check_service", "workers.crawler.replay", "workers.consumers.member_files"), MODULES),
+    "workers.jobs.spider_list": MODULES,
     **dict.fromkeys(("cli.main", "monitoring.exporter", "storage", "tests.support.link_site"), MODULES),
     "celery": MODULES,  # a worker forks its crawlers: `tests.support.forked_crawlers`
 }
@@ -192,11 +194,18 @@ class ForkingPopen(subprocess.Popen[Any]):
         files = [asked[name] if asked[name] != -1 else own for own, name in enumerate(("p2cread", "c2pwrite", "errwrite"))]
         pid = self.fork(asked, files)
         if pid is None:
-            super()._execute_child(*given)  # type: ignore[misc]
+            subprocess.Popen._execute_child(self, *given)  # type: ignore[attr-defined]
             return
         self.pid = pid
         self._child_created = True
         self._close_pipe_fds(*(asked[name] for name in ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")))  # type: ignore[attr-defined]
+
+
+def fork_children(fork: Callable[[Mapping[str, Any], Sequence[int]], int | None]) -> None:
+    """From now on each `ChildProcess` of the product is started by `fork`, with what `ForkingPopen.fork` gets, where that can."""
+    methods = {"fork": lambda _, asked, files: fork(asked, files), "_execute_child": ForkingPopen._execute_child}
+    for name, method in methods.items():
+        setattr(ChildProcess, name, method)
 
 
 class Popen(ForkingPopen):
