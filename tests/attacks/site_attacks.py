@@ -11,7 +11,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from itertools import cycle
 
-from forums.state.keys import ForumFleetKeys
 from tests.attacks import hostile_pages
 from tests.attacks.attacked_fleet import AttackedFleet, json_site
 from tests.attacks.two_sites import LOGIN, SECRET
@@ -171,7 +170,7 @@ def _(fleet: AttackedFleet, _: ExitStack) -> None:
 
 
 def is_not_asked(fleet: AttackedFleet) -> None:
-    breakers = Breakers(fleet.client, ForumFleetKeys(prefix="trawl:fleet"))
+    breakers = Breakers(fleet.client)
     wait_until(lambda: fleet.name in breakers.open_ones(), lambda: f"it is held\n{fleet.fleet.said()}", 60)
     assert "not to a public address" in breakers.open_ones()[fleet.name].reason
     assert fleet.evil.asked == []

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from demo.forum.process import ForumProcess
-from forums.state.keys import ForumFleetKeys
 from forums.storage import Database
 from tests.attacks.hostile_pages import attributes
 from tests.support.demo_sites import declare
@@ -53,7 +52,7 @@ def test_the_innocent_site_is_read_and_the_hostile_one_is_held(tmp_path: Path, p
             pytest.MonkeyPatch.context() as environment,
             hostile_fleet(tmp_path, well, sites, environment) as fleet,
         ):
-            breakers = Breakers(fleet.client, ForumFleetKeys(prefix="trawl:fleet"))
+            breakers = Breakers(fleet.client)
             wait_until(lambda: "evil" in breakers.open_ones(), lambda: f"the breaker opens\n{fleet.said()}", 120)
             opened: Breaker = breakers.open_ones()["evil"]
             assert says.format(url=url) in opened.reason, opened
