@@ -397,3 +397,15 @@ def test_english_of_feeds_and_plugins_on_boards_of_other_languages(language: str
 )  # fmt: skip
 def test_elapsed_time_is_read_in_any_language_and_a_month_is_not(text: str, language: str, moment: str | None) -> None:
     assert read(text, language) == moment
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("en", "by John D. on November 21, 2026 at 08:03"), ("de", "von Heidi W. am 21. November 2026 um 08:03"),
+        ("de", "von Heidi W. am 21.11.2026 08:03"), ("fr", "par Marc D. le 21 novembre 2026 à 08:03"),
+        ("pt", "por Inês M. em 21 de novembro de 2026 às 08:03"), ("da", "af Ida M. d. 21. november 2026 kl. 08:03"),
+    ],
+)  # fmt: skip
+def test_the_initial_of_a_name_is_no_part_of_a_date(language: str, text: str) -> None:
+    assert read(text, language) == DAY
