@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from urllib.parse import urldefrag, urljoin
 
@@ -20,6 +20,7 @@ from .link_groups import (
     LinkGroup,
     beginning_with,
     by_title,
+    is_in_posts,
     is_of,
     is_other_page,
     is_titled,
@@ -48,8 +49,6 @@ _UPWARDS = 8  # links of a thread's page that may lead to its list
 _OLD_UPWARDS = 3  # of these, links that may be the list of an old thread
 _BOARDS = 6  # of an index that are searched for the thread
 _SPENT = 16  # more pages, where a page shows posts
-_MOSTLY = 0.7
-_LEAST_BLOCKS = 3
 _HELD = 0.5  # share of the text that looks like posts in a list's rows
 
 
@@ -90,6 +89,8 @@ class Explorer:
         found = await self._showing_posts(page) if is_thread else None
         found = found or (await self._above(page) if is_thread else None)
         found = found or await self._of_boards(page)
+        if found is not None and found.forums is None and not found.listed.page.marks.dates:
+            found = await self._boards_showing_posts(found) or found
         if found is not None:
             if found.listed.shows_posts:
                 self._most += _SPENT  # on links to the same threads
@@ -136,7 +137,7 @@ class Explorer:
     async def _holds_threads(self, page: OpenedPage) -> bool:
         """Return True if what looks like posts are rows of a list: each has a link to a thread with the link's title."""
         for group in link_groups(page)[:_GROUPS]:
-            if _is_in_posts(group, page):
+            if is_in_posts(group, page):
                 threads, bare, others = await self._sampled(group, _SAMPLES, deeper=False)
                 if (threads or bare) and not others:
                     return True
@@ -147,7 +148,7 @@ class Explorer:
         lists.
         """
         for group in link_groups(page)[:_GROUPS]:
-            if _is_in_posts(group, page):
+            if is_in_posts(group, page):
                 numbers = _spread(len(group.urls), _SAMPLES)
                 inner = [(one, n) for n in numbers if (one := await self.page(group.urls[n])) is not None]
                 if inner and all(is_titled(one, group.titles[n]) and not one.is_thread for one, n in inner):
@@ -158,11 +159,20 @@ class Explorer:
         """Return the list of a board that shows the first posts of its threads itself, each with the same link to the thread: a
         thread begins with the text that stands next to its link.
         """
-        for group in (part for whole in link_groups(page) for part in by_title(whole)):
+        groups = [part for whole in link_groups(page) for part in by_title(whole)]
+        for group in sorted(groups, key=lambda one: -len(one.urls)):  # only long threads have a link to what is left out
             numbers = _spread(len(group.urls), _MORE_SAMPLES)  # threads of one post look like no thread
             threads = [(n, one) for n in numbers if (one := await self.page(group.urls[n])) is not None and one.is_thread]
             if threads and (listed := beginning_with(group, threads)) is not None:
                 return FoundForum(listed, [one for _, one in threads])
+        return None
+
+    async def _boards_showing_posts(self, found: FoundForum) -> FoundForum | None:
+        """Return the boards to which the links of a list lead, where what looks like a thread is a board that shows posts."""
+        for page in found.threads[:1]:
+            if (inner := await self._showing_posts(page)) is not None:
+                of_boards = [(one, page.url) for one in inner.threads]
+                return replace(inner, forums=found.listed, lists=[inner.listed], of_boards=of_boards)
         return None
 
     async def _as_list(self, page: OpenedPage) -> FoundForum | None:
@@ -364,15 +374,6 @@ def _highest(group: LinkGroup, row: int) -> int:
 def _spread(count: int, most: int) -> list[int]:
     """Return at most `most` numbers below `count`, spread evenly."""
     return sorted({min(count - 1, (2 * n + 1) * count // (2 * most)) for n in range(most)})
-
-
-def _is_in_posts(group: LinkGroup, page: OpenedPage) -> bool:
-    """Return True if most of the page's likely posts hold a link of the group, with a title that no other has."""
-    blocks = page.learned.fields.found.blocks if page.learned else []
-    if len(blocks) < _LEAST_BLOCKS or len(set(group.titles)) < _MOSTLY * len(group.titles):
-        return False
-    held = sum(any(block.start <= place < block.end for place in group.places) for block in blocks)
-    return held >= _MOSTLY * len(blocks) and group.size() >= _HELD * page.text_size
 
 
 def _upwards(page: OpenedPage) -> list[str]:

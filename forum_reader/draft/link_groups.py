@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from forum_reader.fields import post_marks
+from forum_reader.fields.author_names import REPLY_TITLE
 from forum_reader.page.page_tree import PageTree
 
 from .element_selectors import words_of
@@ -295,6 +296,7 @@ def _is_made_like(target: str, other: str) -> bool:
 
 
 _MOSTLY = 0.7
+_LEAST_BLOCKS = 3  # that look like posts
 _HELD = 0.5
 _LEAST_LETTERS = 5  # of a title that identifies a thread
 _TITLE, _LEAST_TITLE = 40, 6  # letters of a title that distinguish it
@@ -336,3 +338,13 @@ def is_titled(page: OpenedPage, title: str) -> bool:
 
 def _letters(text: str) -> str:
     return "".join(char for char in text.lower() if char.isalnum())
+
+
+def is_in_posts(group: LinkGroup, page: OpenedPage) -> bool:
+    """Return True if most of the page's likely posts hold a link of the group, with a title that only answers repeat."""
+    blocks = page.learned.fields.found.blocks if page.learned else []
+    own = [title for title in group.titles if not REPLY_TITLE.match(title)]
+    if len(blocks) < _LEAST_BLOCKS or not own or len(set(own)) < _MOSTLY * len(own):
+        return False
+    held = sum(any(block.start <= place < block.end for place in group.places) for block in blocks)
+    return held >= _MOSTLY * len(blocks) and group.size() >= _HELD * page.text_size

@@ -40,6 +40,7 @@ from .thread_rows import (
 )
 
 _LEAST_SAME = 3  # threads
+_LEAST_SEVERAL = 2  # threads with several posts on a page: a text with few answers looks like the only message
 _MOST_SHARED = 0.5  # of the posts of a page
 _MOST_KINDS = 4  # of rows
 _NAMED = re.compile(r"[.#]")
@@ -53,7 +54,9 @@ def learn_comments(
     follow some of these, by the address of the first one; `listed`: the newest date that the list has for a page.
     """
     shapes = Counter(page.shape for page in pages)
-    if (shape := shapes.most_common(1)[0][0]) is not None:
+    shape = shapes.most_common(1)[0][0]
+    threads = sum(page.shape is None and len(page.posts) > 1 for page in pages)
+    if shape is not None and (shape != "message" or threads < max(_LEAST_SEVERAL, shapes[shape] / 2)):
         return _shaped(shape, pages)
     found = _of_threads([rows for page in pages if (rows := post_rows(page)) is not None])
     if not found:
@@ -347,6 +350,13 @@ def _is_row(one: PostRows, selector: str) -> bool:
     return bool(found) and found[0] is one.page.tree.elements[one.fields.paths.blocks[0].start]
 
 
+def _author_of_lead(one: PostRows) -> int | None:
+    """Return the element of an opening post's author: the reader's, else the first that is the name alone."""
+    tree, block, name = one.page.tree, one.fields.paths.blocks[0], one.fields.author(0)
+    named = (i for i in range(block.start, block.end) if name and tree.string(i) == name)
+    return one.fields.authors[0] if 0 in one.fields.authors else next(named, None)
+
+
 def _opening(found: Sequence[PostRows], *, is_row: bool) -> dict[str, Any]:
     """Return the fields of the opening post: the thread's title and, where it is outside the rows, the others."""
     roots = [one.page.root for one in found]
@@ -354,12 +364,12 @@ def _opening(found: Sequence[PostRows], *, is_row: bool) -> dict[str, Any]:
     names = {words_of(next(iter(compiled("html", title)(root)), None)) for root in roots}
     table: dict[str, Any] = {} if len(names) == 1 < len(roots) else {"title": title}
     leads = [one for one in found if one.lead is not None]
-    if len(leads) < len(found) or is_row:
+    if not leads or is_row:
         return table
     authors = [(one.fields.paths, one.fields.authors[0]) for one in leads if 0 in one.fields.authors]
     for name, places in (
         ("body", [one.fields.bodies[0].root for one in leads]),
-        ("author", [one.fields.authors.get(0) for one in leads]),
+        ("author", [_author_of_lead(one) for one in leads]),
         ("created_at", [one.fields.dates.elements.get(0) for one in leads]),
     ):
         pairs = [

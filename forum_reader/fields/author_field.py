@@ -184,7 +184,7 @@ def _signs(paths: BlockPaths, i: int) -> tuple[bool, bool, bool, bool, bool]:
         role = tree.attributes[i].get("itemprop", "")
         found = paths.marks.known[_signs, i] = (
             _is_linked(paths, i) or _stands_after_by(paths, i),
-            post_marks.suggests_author(paths.names(i)),
+            post_marks.suggests_author(paths.names(i)) or tree.tag[i] == "cite",
             post_marks.suggests_author(paths.names(tree.parent[i])),
             _is_labelled(paths, i),
             "author" in role or role == "name",

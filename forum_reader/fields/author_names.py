@@ -92,7 +92,7 @@ def find_names(paths: BlockPaths, authors: dict[int, int]) -> dict[int, str]:
     blocks after a label (`<b>From:</b> ida <ida@example.org>`), above the date, or before the text (`ida: I think so`).
     """
     if len(authors) >= 0.5 * paths.count:
-        found = _names_by(_after_by, paths, authors, 0)
+        found = _names_by(_by_parts, paths, authors, 0)
         if not found and len(authors) < paths.count and all(_is_before_date(paths, i) for i in list(authors.values())[:6]):
             found = _names_by(_before_date, paths, authors, 0)  # guests have no link
         return found
@@ -146,6 +146,11 @@ def is_byline(text: str) -> bool:
 
 def _after_by(texts: list[str], k: int) -> str | None:
     return named_after_by(texts[k])
+
+
+def _by_parts(texts: list[str], k: int) -> str | None:
+    """Read the name behind `by`, in the same text or the next one: `by <b>ida</b> on 3 March`."""
+    return _after_by(texts, k) or _after_label(texts, k)
 
 
 def named_after_by(text: str) -> str | None:

@@ -21,7 +21,7 @@ from forum_reader.definition.selectors import xml_text
 from forum_reader.page.records import SeenPost
 from forum_reader.reading.html_text import BREAKS, cut, text_of_elements
 
-from .signatures import Signature, cut_at, moment_of, signature_of
+from .signatures import Signature, cut_at, is_of_title, moment_of, signature_of
 
 Shape = Literal["signed", "message"]
 POST = "trawl-post"
@@ -67,16 +67,18 @@ def may_be_signed(links: Iterable[str]) -> bool:
 
 
 def signed(root: Any, *, least: int = 1, of_wiki: bool = False) -> bool:
-    """Arrange the comments of a talk page; return False, and leave the page as it is, where fewer than `least` are signed, or
-    with `of_wiki` none by a link to a user's page.
+    """Arrange the comments of a talk page; return False, and leave the page as it is, where fewer than `least` are signed, most
+    are titles with links, or with `of_wiki` none is signed by a link to a user's page.
     """
     signatures: dict[Any, bool] = {}
+    titles: list[bool] = []
     for element in root.iter(etree.Element):
         if element.tag in _BLOCKS and element.tag not in _SKIPPED and _DATED.search(_own_text(element)):
             for line in _lines_in(element):
                 if (found := signature_of(line)) is not None:
                     signatures[element] = signatures.get(element, False) or found.is_wiki
-    if len(signatures) < least or (of_wiki and not any(signatures.values())):
+                    titles.append(is_of_title(line, found))
+    if len(signatures) < least or 2 * sum(titles) > len(titles) or (of_wiki and not any(signatures.values())):
         return False
     around = _around(list(signatures))
     _Arranger(around, {up for one in signatures for up in (one, *one.iterancestors())}).arrange()

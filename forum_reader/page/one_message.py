@@ -248,7 +248,9 @@ def _author_in(line: _Line, text: str, when: Spotted | None) -> str | None:
         (
             one
             for one in line.copy.iter("a", "span", "b", "strong", "em", "i", "font", "cite")
-            if (one.tag == "a" and _is_of_person(one.get("href") or "")) or post_marks.suggests_author(one.get("class") or "")
+            if one.tag == "cite"
+            or (one.tag == "a" and _is_of_person(one.get("href") or ""))
+            or post_marks.suggests_author(one.get("class") or "")
         ),
         None,
     )

@@ -124,6 +124,13 @@ def signature_of(line: Any) -> Signature | None:
     return by_link or _by_dash(whole, start)
 
 
+def is_of_title(line: Any, signature: Signature) -> bool:
+    """Return True if a link is all that stands before a signature, as in a list of titles."""
+    text, links = read_line(line)
+    own = _without_dash(text[: signature.at]).strip()
+    return any(link.text.strip() == own for link in links if link.start < signature.at)
+
+
 def _by_links(text: str, links: list[Link], end: int) -> Signature | None:
     date = _date_of(text[links[-1].end :] if links else text[end:])
     if date is None or not links:

@@ -67,7 +67,7 @@ def faults_of_list(page: ListPage, seen: SeenPage | None, *, by_activity: bool =
     elif len(shown) >= _MANY and len(titles) < 2 * len(own := shown.intersection(titles)) < 2 * _NEARLY_ALL * len(shown) - 2:
         lost = next(one.title for one in seen.rows if _normal(one.title) not in own)
         yield f"{len(shown) - len(own)} of {len(shown)} threads of the page are not read, such as {lost!r:.80}: look at `rows`"
-    elif any(titles) and not shown.intersection(titles):
+    elif any(titles) and not any(title in one and 2 * len(title) >= len(one) for one in shown for title in titles if title):
         yield f"no title of a thread is that of a row of the page, such as {seen.rows[0].title!r:.80}: look at `title`"
     if by_activity and len(page.threads) >= _FEW:
         last = [one.last_activity for one in page.threads if not one.sticky and one.last_activity is not None]
@@ -164,7 +164,8 @@ def _heading(listed: ListedThread, page: CommentsPage, whole: str) -> Iterator[s
         return
     if _normal(post.author) == title:
         yield "the author of the opening post is its title: look at `author` of [pages.comments.post]"
-    if post.title and f" {title} " in whole and not set(_normal(post.title).split()) & set(title.split()):
+    is_text = _normal(post.body).startswith(title[:_HEAD])  # of a wall's post, which has no title
+    if post.title and not is_text and f" {title} " in whole and not set(_normal(post.title).split()) & set(title.split()):
         yield f"the title of the thread is {listed.title!r:.80} in the list, and {post.title!r:.80} on its page: look at `title`"
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from forum_reader.dates.dates_in_text import LONGEST
@@ -192,10 +192,8 @@ def with_lead(tree: PageTree, marks: Marks, found: BlockSet) -> BlockSet | None:
     while up >= 0:
         block = _before(tree, marks, dates, up, child)
         if block is not None:
-            blocks = [block, *found.blocks]
-            for one in blocks[1:]:
-                one.around = None if one.around is None else one.around + 1
-            return BlockSet(blocks, found.score, found.how + " with lead", found.alone, found.alike)
+            others = [replace(one, around=None if one.around is None else one.around + 1) for one in found.blocks]
+            return BlockSet([block, *others], found.score, found.how + " with lead", found.alone, found.alike)
         child, up = up, tree.parent[up]
     return None
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from scrapy.http import HtmlResponse
 
+from forum_reader.definition.selectors import compiled
 from forum_reader.draft.page_sample import OpenedPage, opened
 from forum_reader.draft.thread_wrapper import learn_comments
 
@@ -49,6 +50,8 @@ def test_a_link_to_the_post_before_is_none() -> None:
 
 def test_posts_in_one_element_more_are_like_the_others() -> None:
     """Also where most threads have one answer, so that no post of theirs is unlike the others."""
-    table = learned(page(7, 6, deep=True), page(8, 2, deep=True), page(9, 2, deep=True))
-    assert (table["rows"], table["first_is_post"]) == ("div.answer", False)
-    assert table["post"].keys() == {"title", "body", "author", "created_at"}
+    pages = page(7, 6, deep=True), page(8, 2, deep=True), page(9, 2, deep=True)
+    table = learned(*pages)
+    assert (table["rows"], table["first_is_post"]) == ("div.post", True)
+    assert table["post"].keys() == {"title"}
+    assert [len(compiled("html", table["rows"])(one.root)) for one in pages] == [6, 2, 2]
