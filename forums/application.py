@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -11,6 +11,7 @@ import forum_reader
 from forums import environment
 from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST
 from forums.state.keys import ForumFleetKeys
+from redis_components.errors import ConfigError
 from redis_components.server.variables import variable
 from workers.application import Finding, KeyRules, Round
 
@@ -76,10 +77,8 @@ def crawler_keys() -> Sequence[str]:
 
 
 def scrapy_settings() -> Mapping[str, object]:
-    """Return `forums/settings.py`."""
-    from forums import settings
-
-    return {name: value for name, value in vars(settings).items() if name.isupper()}
+    """Return the settings of Scrapy, over those of any spider in `workers/settings.py`."""
+    return {"SPIDER_MODULES": ["forums.spiders"], "NEWSPIDER_MODULE": "forums.spiders"}
 
 
 def check() -> None:
@@ -110,23 +109,57 @@ def commands() -> Mapping[str, str]:
 
 def checks() -> Mapping[str, Callable[[], Iterable[Finding]]]:
     """Return the checks of the database and the site files."""
-    from forums.checks import database, sites
+    return {"database": _database, "sites": _sites}
 
-    return {"database": database, "sites": sites}
+
+def _database() -> Iterator[Finding]:
+    """Yield the state of the database. Raises StorageError."""
+    from forums.storage.read.read_sql import NoData, existing
+    from forums.storage.schema.version import mismatch
+
+    try:
+        found = existing()
+    except NoData:
+        yield Finding("note", "there is none yet: the fleet makes it when it first stores items")
+        return
+    version = found.version()
+    problem = None if version is None else mismatch(version)
+    yield Finding("bad", f"{found.name}: {problem}") if problem else Finding("ok", f"{found.name} answers")
+
+
+def _sites() -> Iterator[Finding]:
+    """Yield the faults of the site files."""
+    from forums.sites import load_all
+
+    known, errors = load_all()
+    for name, error in errors.items():
+        for line in str(error).splitlines():
+            yield Finding("bad", line, fix=f"trawl sites check {name}")
+    if not known and not errors:
+        yield Finding("note", f"no site file in {_sites_dir()}", fix="trawl sites new URL writes one")
+    elif not errors:
+        yield Finding("ok", f"right: {len(known):,} site file{'' if len(known) == 1 else 's'}")
 
 
 def data_files() -> Sequence[Path]:
     """Return the files of the database on this machine."""
-    from forums.checks import data_files as files
+    from forums.storage import Database
+    from forums.storage.engine import sqlite_file
 
-    return files()
+    file = sqlite_file(Database.from_url().engine.url)
+    return [Path(f"{file}{end}") for end in ("", "-wal", "-shm") if file]
 
 
 def faults() -> Iterable[str]:
-    """Return the faults of the outputs of events, and of the site files."""
-    from forums.checks import faults as found
+    """Yield the faults of the outputs of events, and of the site files."""
+    from forums.events import rules
+    from forums.sites import load_all
 
-    return found()
+    try:
+        rules.load()
+    except ConfigError as error:
+        yield from str(error).splitlines()
+    yield from (" ".join(str(error).split()) for error in load_all()[1].values())
 
 
 def check_node(client: redis.Redis) -> None:
