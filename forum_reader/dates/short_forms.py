@@ -11,7 +11,7 @@ import re
 from calendar import monthrange
 from datetime import datetime, time, timedelta
 
-from .words import TABLES
+from .words import TABLES, of_half
 
 _MONTH_DAY = re.compile(
     r"(\d{1,2})([-/.])\s?(\d{1,2})(\.?)"
@@ -110,14 +110,12 @@ _DAY = (
     rf"|(?P<word>{'|'.join(sorted(_DAYS, key=len, reverse=True))})"
     r"|(?:周|星期|礼拜)(?P<weekday>[一二三四五六日天])|(?P<weekday_ja>[月火水木金土日])曜日?|(?P<weekday_ko>[월화수목금토일])요일"
 )
-_HALF_OF_DAY = r"上午|早上|清晨|凌晨|早晨|下午|中午|傍晚|晚上|夜里|午前|午后|오전|오후|AM|PM|am|pm"
 _TIME = (
-    rf"(?P<half>{_HALF_OF_DAY})?\s*(?P<hour>\d{{1,2}})\s*(?:[:时시]|点)"
-    r"(?:\s*(?P<minute>\d{1,2})(?:\s*[分분])?(?:[:\s]?\s*(?P<second>\d{1,2})(?:\s*[秒초])?)?)?(?:\s*(?P<behind>AM|PM|am|pm))?"
+    r"(?:(?P<half>[AaPp])[Mm]\s*)?(?P<hour>\d{1,2})\s*(?:[:时시]|点)"
+    r"(?:\s*(?P<minute>\d{1,2})(?:\s*[分분])?(?:[:\s]?\s*(?P<second>\d{1,2})(?:\s*[秒초])?)?)?"
 )
 _WEEKDAY_BEHIND = r"\s*[(（]?(?:周|星期)?[一二三四五六日天月火水木金土월화수목금토][)）]?(?:曜日)?"
 _WHOLE = re.compile(rf"(?<![\d.:])(?:{_DAY})(?:{_WEEKDAY_BEHIND})?(?:[\s,，·]*+(?:的)?{_TIME})?(?![\d.])")
-_ONLY_TIME = re.compile(rf"(?:{_TIME})(?!\d)")
 _EVENING = frozenset({"今晚", "昨晚", "昨夜"})
 
 
@@ -130,14 +128,7 @@ def read(text: str, now: datetime) -> datetime | None:
     whole = _WHOLE.search(text)
     if whole is not None and not _has_digits_around(text, whole):
         return _whole(whole, now)
-    if _NOW.search(text) and not re.search(r"\d", text):
-        return now
-    alone = _ONLY_TIME.fullmatch(text.strip())
-    if alone is None or not alone["half"]:
-        return None
-    at = _time(alone, evening=False)
-    found = datetime.combine(now, at) if at else None
-    return found - timedelta(days=1) if found and found > now else found
+    return now if _NOW.search(text) and not re.search(r"\d", text) else None
 
 
 def _has_digits_around(text: str, match: re.Match[str]) -> bool:
@@ -193,11 +184,9 @@ def _whole(match: re.Match[str], now: datetime) -> datetime | None:
 
 
 def _time(match: re.Match[str], *, evening: bool) -> time | None:
-    hour, half = int(match["hour"]), match["half"] or match["behind"]
-    if half in ("下午", "傍晚", "晚上", "午后", "오후", "PM", "pm") or (half == "中午" and hour < 3) or (evening and hour >= 5):
-        hour += 12 if hour < 12 else 0
-    elif half is not None and half != "中午" and hour == 12:
-        hour = 0
+    hour = int(match["hour"])
+    if match["half"] or (evening and hour >= 5):
+        hour = of_half(hour, "am" if match["half"] in ("A", "a") else "pm")
     try:
         return time(hour, int(match["minute"] or 0), int(match["second"] or 0))
     except ValueError:

@@ -78,7 +78,9 @@ def _halves(*, reversed_: bool = False) -> re.Pattern[str]:
 _HALF_BEHIND, _HALF_BEFORE = _halves(), _halves(reversed_=True)
 _DIGITS = frozenset(("", *"0123456789,-"))
 _AFTER_NOON = {"am": (), "pm": range(12), "noon": range(10), "night": range(6, 12)}
-_CLOCK_IN_WORDS = re.compile(r"(?<![\d.,:/-])(\d{1,2})([:.][0-5]\d(?::[0-5]\d)?)(?![\d.]\d)(?!\s?[ap]\.?m)")
+_CLOCK_IN_WORDS = re.compile(
+    r"(?<![\d.,:/-])(\d{1,2})(?:([:.][0-5]\d(?::[0-5]\d)?)(?![\d.]\d)(?!\s?[ap]\.?m)|\s?[时時点點시](?![间間간半반])(?:\s?(\d{1,2})\s?[分분])?)"
+)
 
 
 def in_halves(text: str) -> str:
@@ -86,7 +88,8 @@ def in_halves(text: str) -> str:
     for clock in _CLOCK_IN_WORDS.finditer(text):
         if half := half_of_day(text, *clock.span()):
             name, begin, end = half
-            return f"{text[:begin]}{of_half(int(clock[1]), name):02}{clock[2]}{text[end:]}"
+            minutes = clock[2] or f":{clock[3] or 0:0>2}"
+            return f"{text[:begin]}{of_half(int(clock[1]), name):02}{minutes}{text[end:]}"
     return text
 
 
