@@ -144,7 +144,8 @@ def test_a_crawler_and_a_worker_log_safe_records() -> None:
     """In processes of their own: the factory is the whole process's."""
     for program in (
         "import sys, workers.crawler.__main__ as c; sys.argv=['x']; import logging\n"
-        "try: c.main(c.CrawlerOptions(spider='no-such-spider'))\nexcept BaseException: pass\nprint(logging.getLogRecordFactory().__name__)",
+        "try: c.main(c.CrawlerOptions(spider='no-such-spider'))\nexcept BaseException: pass\n"
+        "print(logging.getLogRecordFactory().__name__)",
         "import tasks, logging; from celery.signals import celeryd_init\n"
         "celeryd_init.send(sender='x', instance=None, conf=None, options={})\nprint(logging.getLogRecordFactory().__name__)",
         "import tasks, logging; from celery.signals import beat_init\n"
