@@ -13,7 +13,6 @@ import json
 import os
 import sys
 import time
-import urllib.request
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,6 +21,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, and_, func, not_, or_, select
 
+from demo.forum.process import ask
 from forums.scheduling.rechecking import recheck
 from forums.state.forum_states import FORUM_DETAIL
 from forums.storage import Database, checks, comments, posts, scans
@@ -64,14 +64,6 @@ class Found:
             for one in self.tables
         }
         return {"unchecked": self.unchecked, "pages": self.pages, "seconds": round(self.seconds), "tables": tables}
-
-
-def ask(forum: str, path: str, body: object = None) -> Any:
-    """Return the forum's JSON answer; with `body` from a POST request."""
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(forum + path, data=data)  # noqa: S310 - the operator's own variable
-    with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310
-        return json.load(answer)
 
 
 def followed_up(client: Any) -> bool:

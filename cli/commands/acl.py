@@ -8,7 +8,6 @@ caller. `cli-admin` may kill a script that never ends.
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,8 +18,7 @@ from typing import Annotated
 import typer
 
 from cli.views.options import AsJson
-from cli.views.output import echo, print_json
-from redis_components.embedded.files import FILE
+from cli.views.output import echo, print_json, write_private
 from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys
 from redis_components.server.names import fleet_namespace, literal, service_name
@@ -201,7 +199,7 @@ def acl(
         made = roles(CrawlKeys.for_spider(service) for service in default_fleet())
     given = {role.name: secrets.token_urlsafe(24) for role in made} if passwords else {}
     if passwords:
-        _keep(passwords, given)
+        write_private(passwords, "".join(f"{name} {password}\n" for name, password in given.items()))
     rules = {
         role.name: role.rules(f"#{sha256(given[role.name].encode()).hexdigest()}" if given else ">PASSWORD") for role in made
     }
@@ -213,12 +211,3 @@ def acl(
             echo(f"# {role.purpose}")
         echo(f"{'user' if aclfile else 'ACL SETUSER'} {role.name} {' '.join(rules[role.name])}")
     return 0
-
-
-def _keep(file: Path, given: dict[str, str]) -> None:
-    try:
-        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE)
-    except OSError as error:
-        raise ConfigError(f"{file}: {error.strerror}: name a file that does not exist yet") from error
-    with os.fdopen(handle, "w") as stream:
-        stream.writelines(f"{name} {password}\n" for name, password in given.items())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +12,7 @@ import typer
 from cli.access import redis_client, running_url
 from cli.views.environment import Row, rows, unknown
 from cli.views.options import AsJson
-from cli.views.output import complain, counted, echo, print_json, report
+from cli.views.output import complain, counted, echo, print_json, report, write_private
 from cli.views.tables import show
 from redis_components.errors import ConfigError, RedisUnavailable
 from redis_components.server.url import impatient
@@ -217,13 +216,7 @@ def new_key_file(
     from workers.http.sign_requests import BotIdentity, new_key
 
     key = new_key()
-    try:
-        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
-            out.write(key)
-    except FileExistsError:
-        raise ConfigError(f"{file} exists: name another file, a key that sites know should not be lost") from None
-    except OSError as error:
-        raise ConfigError(f"{file} cannot be written: {error.strerror}") from None
+    write_private(file, key.decode())
     echo(f"{file}: the private key; sites know it as {BotIdentity(key.decode(), '').key_id}")
     echo(f"Set TRAWL_BOT_KEY_FILE={file.resolve()} and TRAWL_BOT_AGENT=https://…, where its public part is served.")
     return 0

@@ -247,10 +247,10 @@ def doctor(
         trawl doctor --json | jq '.[] | select(.state == "bad")'
     """
     own = [(what, partial(_of_application, what, check)) for what, check in application().checks().items()]
-    return show_verdicts([*of_redis(repair=repair), *_each([*CHECKS, *own])], as_json)
+    return show_verdicts([*of_redis(repair=repair), *each([*CHECKS, *own])], as_json)
 
 
-def _each(checks: Iterable[tuple[str, Callable[[], Iterable[Verdict]]]]) -> Iterable[Verdict]:
+def each(checks: Iterable[tuple[str, Callable[[], Iterable[Verdict]]]]) -> Iterable[Verdict]:
     """Run the checks; a check that fails becomes a finding and does not stop the others."""
     for what, check in checks:
         try:

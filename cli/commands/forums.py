@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from rich.text import Text
 from cli.access import redis_client, running_client, running_url
 from cli.names import check_site, either
 from cli.views.options import AsJson, SiteArgument, SiteOption, Yes
-from cli.views.output import complain, counted, duration, echo, iso, print_json, report
+from cli.views.output import complain, confirm, counted, duration, echo, iso, print_json, report
 from cli.views.tables import Column, console, figure, table_of
 from forums.freshness import DAY_S, HOUR_S, estimate, next_check
 from forums.overview import BoardView, forum_sites
@@ -30,7 +29,6 @@ from forums.storage import StorageError
 from forums.storage.read.read_sql import NoData, stored_data
 from forums.storage.read.site_figures import Delay, delays, last_scans
 from redis_components.admin.inspector import keys_in
-from redis_components.errors import ConfigError
 from workers.overview import OverviewReader
 
 from .seed import backfill, refresh, rescan
@@ -287,11 +285,8 @@ def forget(
 
 
 def _ask(known: object, site: str | None) -> None:
-    """Print the consequence, and return after a yes. Raises ConfigError without a terminal, Abort after a no."""
+    """Ask before threads are forgotten. Raises ConfigError without a terminal, Abort after a no."""
     whose = f"every thread of {site}" if site is not None else "every thread of every site"
-    effect = (
+    confirm(
         f"the next scans will read {whose} again that they list ({known} threads are known in all); the database is not changed"
     )
-    if not sys.stdin.isatty():
-        raise ConfigError(f"{effect}: add --yes")
-    typer.confirm(f"{effect}. Go on?", abort=True, err=True)

@@ -74,12 +74,9 @@ def start(
         run = runs.start(client, order)
         if run.started_at < asked_at:
             complain(f"{run.id} is {run.state}: no other run of {run.group} begins (overlap = {order.declared.overlap!r})")
-        if wait:
-            return follow(client, run, as_json)
-    report(as_json, runs.run_fields(run), run.id)
-    if not as_json:
-        complain(f"{run.members} members; trawl run show {run.id} shows their verdicts")
-    return 0
+        if not (as_json or wait):
+            complain(f"{run.members} members; trawl run show {run.id} shows their verdicts")
+        return follow(client, run, as_json) if wait else _changed(run, as_json, run.id)
 
 
 @app.command("groups")
@@ -136,9 +133,7 @@ def show_run(
     """Show the members of a run with their verdicts: those that an operator should look at first."""
     with redis_client() as client:
         run = runs.run_named(client, name)
-        if wait:
-            return follow(client, run, as_json)
-        return _show(client, run, as_json, spider)
+        return follow(client, run, as_json) if wait else _show(client, run, as_json, spider)
 
 
 @app.command("history")
@@ -195,10 +190,7 @@ def rerun(
     """Start a run with the members of one that is over."""
     with redis_client() as client:
         run = runs.rerun(client, name, failed=failed, by=who())
-        if wait:
-            return follow(client, run, as_json)
-    report(as_json, runs.run_fields(run), run.id)
-    return 0
+        return follow(client, run, as_json) if wait else _changed(run, as_json, run.id)
 
 
 @app.command()
@@ -281,6 +273,6 @@ def _show_member(client: redis.Redis, run: GroupRun, spider: str, ended: Mapping
     return 0
 
 
-def _changed(run: GroupRun, as_json: bool) -> int:
-    report(as_json, runs.run_fields(run), f"{run.id}: {run.state}")
+def _changed(run: GroupRun, as_json: bool, line: str = "") -> int:
+    report(as_json, runs.run_fields(run), line or f"{run.id}: {run.state}")
     return 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -17,7 +16,7 @@ import typer
 from cli.access import redis_client, running_url
 from cli.names import check_site, either, parse_since
 from cli.views.options import AsJson, Since, SiteArgument, SiteOption
-from cli.views.output import complain, counted, echo, print_json, progress_bar, report
+from cli.views.output import complain, confirm, counted, echo, print_json, progress_bar, report
 from cli.views.tables import FittedTable, console, plain_table
 from forums.raw_pages.reparse import KINDS, ReparseReport, stored_days
 from forums.raw_pages.reparse import reparse as read_again
@@ -227,12 +226,8 @@ def _numbers(client: redis.Redis, database: Database, name: str, *, crawled_only
 
 def _ask(name: str, files: list[Path], numbers: dict[str, int], *, yes: bool) -> None:
     """Return after a yes. Raises ConfigError without a terminal, Abort after a no."""
-    if yes:
-        return
-    sentence = f"{name} will be removed for good: {_listed(files, numbers)}"
-    if not sys.stdin.isatty():
-        raise ConfigError(f"{sentence}: add --yes")
-    typer.confirm(f"{sentence}. Go on?", abort=True, err=True)
+    if not yes:
+        confirm(f"{name} will be removed for good: {_listed(files, numbers)}")
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 import redis
@@ -13,7 +13,7 @@ from cli.access import redis_client, running_url
 from cli.views.options import AsJson
 from redis_components import __version__
 from redis_components.admin.inspector import CrawlRecords
-from redis_components.errors import ConfigError, TrawlError
+from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys
 from redis_components.server.untrusted_values import server_time
 from workers.application import application
@@ -21,16 +21,14 @@ from workers.fleet.sizes import declared_fleet
 from workers.state.nodes import NodeRecord, Nodes
 from workers.state.registry import Registry
 
-from .doctor import Verdict, show_verdicts
+from .doctor import Verdict, each, show_verdicts
 
 LAYOUT = "1"  # of the keys in Redis, as redis_components/lua/frontier/exchange.lua has it
 
 
 def findings() -> Iterator[Verdict]:
     """Yield the findings of files, Redis, its queues and nodes, and the database; an error of one hides no other."""
-    yield from _each("files", _of_files)
-    yield from _each("Redis", _of_redis)
-    yield from _each("database", _of_database)
+    yield from each((("files", _of_files), ("Redis", _of_redis), ("database", _of_database)))
 
 
 def layout(service: str, stored: str | None) -> Verdict:
@@ -77,13 +75,6 @@ def tables(stored: int | None, needed: int) -> Verdict:
         " older workers that restart later refuse them, and their items wait in Redis"
     )
     return Verdict(what, "note", finding, "or do it now: trawl db upgrade")
-
-
-def _each(what: str, look: Callable[[], Iterator[Verdict]]) -> Iterator[Verdict]:
-    try:
-        yield from look()
-    except TrawlError as error:
-        yield Verdict(what, "bad", " ".join(str(error).split()))
 
 
 def _of_files() -> Iterator[Verdict]:

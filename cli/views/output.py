@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from redis_components.errors import ConfigError
 from redis_components.server.printable import in_json, in_one_line, printable
 
 if TYPE_CHECKING:
@@ -45,6 +48,25 @@ def report(as_json: bool, value: Any, *lines: object) -> None:
         print_json(value)
     else:
         echo(*lines)
+
+
+def write_private(file: Path, text: str) -> None:
+    """Write a new file that its owner alone may read. Raises ConfigError where it exists, or cannot be written."""
+    try:
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise ConfigError(f"{file}: {error.strerror}: name a file that does not exist yet, in a folder to write to") from error
+    with os.fdopen(handle, "w") as stream:
+        stream.write(text)
+
+
+def confirm(effect: str) -> None:
+    """Print the consequence, and return after a yes. Raises ConfigError without a terminal, Abort after a no."""
+    import typer
+
+    if not sys.stdin.isatty():
+        raise ConfigError(f"{effect}: add --yes")
+    typer.confirm(f"{effect}. Go on?", abort=True, err=True)
 
 
 def in_plain_json(value: Any, name: str = "") -> Any:

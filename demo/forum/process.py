@@ -34,6 +34,10 @@ class ForumFailed(TrawlError):
     """The demo forum did not start, or did not answer as expected; the message holds its output."""
 
 
+class ForumSilent(ForumFailed):
+    """The demo forum gave no usable answer."""
+
+
 class ForumProcess:
     """Starts on entering or by `start()`, stops on leaving or by `stop()`; ends with the thread that starts it in any case.
 
@@ -96,20 +100,20 @@ class ForumProcess:
         """Return `{"posts": {id: hash}, "comments": {id: hash}, "revision": events since the start, "pace": …}`, as of now,
         with the `published`, `edited` and `deleted` pieces since the start (`content.py`).
         """
-        return self._ask("GET", "/truth")
+        return self._ask("/truth")
 
     def stats(self) -> dict[str, Any]:
         """Return `{"served": {kind: {status: pages}}, "total": pages served, "pages": {kind: existing pages}, "posts": n,
         "comments": n, "revision": events since the start}`.
         """
-        return self._ask("GET", "/stats")
+        return self._ask("/stats")
 
     def control(self, **settings: float | str) -> dict[str, Any]:
         """Change some of the settings of `behaviour.Behaviour`; returns all of them.
 
         Raises ForumFailed with the forum's own words where it refuses.
         """
-        return self._ask("POST", "/control", json.dumps(settings))
+        return self._ask("/control", settings)
 
     def _wait_for(self, ready: Path) -> None:
         assert self._process is not None
@@ -132,18 +136,25 @@ class ForumProcess:
         written = os.pread(descriptor, _SAID, max(0, os.fstat(descriptor).st_size - _SAID))
         return written.decode("utf-8", "replace").strip() or "(nothing on stderr)"
 
-    def _ask(self, method: str, path: str, body: str | None = None) -> dict[str, Any]:
-        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=_ANSWER_S)
+    def _ask(self, path: str, body: object = None) -> dict[str, Any]:
         try:
-            connection.request(method, path, body, {"Content-Type": "application/json"} if body else {})
-            response = connection.getresponse()
-            content: dict[str, Any] = json.loads(response.read())
-        except (OSError, http.client.HTTPException, ValueError) as broken:
-            raise ForumFailed(
-                f"{method} {self.url}{path}: no usable answer ({broken!r}); the forum's output: {self._stderr_tail()}"
-            ) from broken
-        finally:
-            connection.close()
-        if response.status != 200:
-            raise ForumFailed(f"{method} {self.url}{path}: {response.status} {content.get('error', '')}")
-        return content
+            return ask(self.url, path, body)
+        except ForumSilent as error:
+            raise ForumFailed(f"{error}; the forum's output: {self._stderr_tail()}") from error
+
+
+def ask(forum: str, path: str, body: object = None) -> dict[str, Any]:
+    """Return the forum's JSON answer; with `body` from a POST request. Raises ForumFailed."""
+    method = "GET" if body is None else "POST"
+    connection = http.client.HTTPConnection(urlsplit(forum).netloc, timeout=_ANSWER_S)
+    try:
+        connection.request(method, path, None if body is None else json.dumps(body), {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        content: dict[str, Any] = json.loads(response.read())
+    except (OSError, http.client.HTTPException, ValueError) as broken:
+        raise ForumSilent(f"{method} {forum}{path}: no usable answer ({broken!r})") from broken
+    finally:
+        connection.close()
+    if response.status != 200:
+        raise ForumFailed(f"{method} {forum}{path}: {response.status} {content.get('error', '')}")
+    return content

@@ -16,13 +16,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from html import escape
 from typing import Any
 
 import redis
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
+from monitoring.pages.rendering import rendered
 from redis_components.errors import ConfigError, TrawlError, did_you_mean
 from redis_components.server.names import service_name
 from redis_components.server.printable import masked_values
@@ -103,7 +103,6 @@ def _time(at: float) -> str:
 MOST_LINES = 20_000
 """Most lines of one log, the last ones."""
 _HEADERS = {"Content-Security-Policy": "default-src 'none'", "X-Content-Type-Options": "nosniff"}
-_COLUMNS = ("Project", "Spider", "Job", "PID", "Start", "Runtime", "Finish", "Log", "Items")
 
 
 def scrapyd_pages(client: redis.Redis) -> APIRouter:
@@ -112,16 +111,12 @@ def scrapyd_pages(client: redis.Redis) -> APIRouter:
 
     @routes.get("/")
     def home() -> HTMLResponse:
-        links = "".join(f'<li><a href="{path}">{path}</a></li>' for path in ("/jobs", "/logs/"))
-        return _page("Trawl", f"<p>The part of scrapyd's API that its clients use.</p><ul>{links}</ul>")
+        return _page("Trawl")
 
     @routes.get("/jobs")
     def jobs() -> HTMLResponse:
-        head = "".join(f"<th>{name}</th>" for name in _COLUMNS)
         found = listed(client, None)
-        rows = "\n".join(_row(one) for kind in ("pending", "running") for one in found[kind])
-        ended = "\n".join(_row(one) for one in reversed(found["finished"]))
-        return _page("Jobs", f"<table>\n<thead><tr>{head}</tr></thead>\n{rows}\n{ended}\n</table>")
+        return _page("Jobs", jobs=[*map(_row, (*found["pending"], *found["running"], *reversed(found["finished"])))])
 
     @routes.get("/logs/{path:path}")
     def logs(path: str) -> Response:
@@ -134,35 +129,24 @@ def scrapyd_pages(client: redis.Redis) -> APIRouter:
         below = [one.removeprefix(folder).partition("/") for one in here if folder.endswith("/") and one.startswith(folder)]
         if path and not below:
             raise HTTPException(404, "no log of a job on this machine has this name: trawl logs, on the node of its crawlers")
-        rows = (_file(f"{name}{slash}", count) for count, (name, slash) in enumerate(dict.fromkeys(one[:2] for one in below)))
-        return _page(f"Directory listing for {folder}", f"<table>\n{''.join(rows)}</table>")
+        return _page(
+            f"Directory listing for {folder}", files=[name + slash for name, slash in dict.fromkeys(one[:2] for one in below)]
+        )
 
     return routes
 
 
-def _page(title: str, body: str) -> HTMLResponse:
-    words = escape(title)
-    page = f"<!doctype html>\n<html><head><title>{words}</title></head><body>\n<h1>{words}</h1>\n{body}\n</body></html>\n"
-    return HTMLResponse(page, headers=_HEADERS)
+def _page(title: str, **values: Any) -> HTMLResponse:
+    return HTMLResponse(rendered("scrapyd.html", title=title, **{"jobs": None, "files": None, **values}), headers=_HEADERS)
 
 
-def _row(job: JsonObject) -> str:
+def _row(job: JsonObject) -> JsonObject:
     """Return the row of one job; missing values are empty cells."""
     began, ended = (job[name].partition(".")[0] if job.get(name) else "" for name in ("start_time", "end_time"))
-    running = "pid" in job
-    began = began if running or ended else ""
+    began = began if "pid" in job or ended else ""
     took = str(datetime.fromisoformat(ended) - datetime.fromisoformat(began)) if ended else ""
-    url = job.get("log_url")
-    log = f'<a href="{escape(url)}">Log</a>' if url else ""
     texts = (job["project"], job["spider"], job["id"], str(job.get("pid") or ""), began, took, ended)
-    return f"<tr>{''.join(f'<td>{cell}</td>' for cell in (*map(escape, texts), log, ''))}</tr>"
-
-
-def _file(name: str, count: int) -> str:
-    kind = "[Directory]" if name.endswith("/") else "[text/plain]"
-    cells = (f'<a href="{escape(name)}">{escape(name)}</a>', "", kind, "")
-    inside = "".join(f"    <td>{cell}</td>\n" for cell in cells)
-    return f'<tr class="{("odd", "even")[count % 2]}">\n{inside}</tr>\n'
+    return {"texts": texts, "log": job.get("log_url")}
 
 
 def _lines(logs: Iterable[SlotLog]) -> Iterable[str]:
