@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -130,17 +130,6 @@ def visit_limits(url: str, site: str | None = None) -> VisitLimits | None:
     known = next((one for one in load_all()[0] if one.name == site or (not site and place_of(url) in one.places)), None)
     name, lane = (known.name, known.politeness.lane) if known else (site, None)
     return VisitLimits(LanePermits(connect(running), limits_key()), name, lane)
-
-
-def pairs(option: str, words: Iterable[str] | None) -> dict[str, str]:
-    """Return `{"k": "v"}` for `["k=v"]`. Raises ConfigError that names the option."""
-    found = {}
-    for word in words or ():
-        name, equals, value = word.partition("=")
-        if not (name and equals):
-            raise ConfigError(f"{option} {word!r} must have the form NAME=VALUE")
-        found[name] = value
-    return found
 
 
 def parse_since(text: str, now: datetime | None = None, *, option: str = "--since") -> datetime:

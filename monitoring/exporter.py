@@ -12,12 +12,13 @@ import re
 import signal
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from redis_components import defaults
 from redis_components.errors import TrawlError
+from redis_components.server.printable import in_one_line
 from redis_components.server.variables import load_env_file, refuse_example_secrets, variable
 
 if TYPE_CHECKING:
@@ -36,14 +37,23 @@ class ServeError(TrawlError):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the exporter; the exit code."""
-    try:
-        load_env_file()
-        options = _options(arguments)
-    except TrawlError as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
+    return program(lambda: _serve(_options(arguments)))
+
+
+def program(run: Callable[[], None]) -> int:
+    """Run a server after the signals are set and `.env` is read; return the exit code. Each error is one line."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, leave)  # uvicorn stops on these, and then sends them on to us
+    try:
+        load_env_file()
+        run()
+    except TrawlError as error:
+        sys.stderr.write(f"{in_one_line(str(error))}\n")
+        return 1
+    return 0
+
+
+def _serve(options: argparse.Namespace) -> None:
     from redis_components.embedded import redis_url  # after the signal handlers: loading takes a while, and a signal may come
 
     from .api.access import Tokens
@@ -51,18 +61,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from .client_limits import allowed_hosts
     from .source import Source
 
-    try:
-        refuse_example_secrets(os.environ)
-        hosts = allowed_hosts() | {options.host.lower()}
-        tokens, source = Tokens.that_are_set(), Source(redis_url(), named_services(options.spiders))
-        with listen(options.host, options.port) as listener:
-            sys.stdout.write(f"exporter at {url_of(listener)} (/metrics, /livez, /healthz, /readyz), reading {source.name}\n")
-            sys.stdout.flush()
-            serve(create_app(source, hosts=hosts, tokens=tokens), listener)
-    except TrawlError as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
-    return 0
+    refuse_example_secrets(os.environ)
+    hosts = allowed_hosts() | {options.host.lower()}
+    tokens, source = Tokens.that_are_set(), Source(redis_url(), named_services(options.spiders))
+    with listen(options.host, options.port) as listener:
+        sys.stdout.write(f"exporter at {url_of(listener)} (/metrics, /livez, /healthz, /readyz), reading {source.name}\n")
+        sys.stdout.flush()
+        serve(create_app(source, hosts=hosts, tokens=tokens), listener)
 
 
 def serve(app: FastAPI, listener: socket.socket) -> None:

@@ -15,13 +15,13 @@ from typing import Annotated, Any
 import typer
 
 from cli.access import redis_client
-from cli.names import pairs
 from cli.processes.services import Interrupts
 from cli.views.options import AsJson, ScrapySettings, SpiderArguments
 from cli.views.output import complain, print_json
 from cli.views.tables import console, plain_table
 from redis_components.embedded.child_process import ChildProcess
 from redis_components.errors import ConfigError, TrawlError
+from workers.jobs.orders import pairs
 from workers.process.exit_kinds import MOST_ITEMS, Exit, ExitKind, OnceOutcome, OnceResult
 from workers.process.options import CrawlerOptions, handed_over
 from workers.process.pipes import PulseReader, announced_in, pulse_pipe

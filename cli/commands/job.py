@@ -10,7 +10,7 @@ import redis
 import typer
 
 from cli.access import redis_client
-from cli.names import check_spiders, pairs
+from cli.names import check_spiders
 from cli.views.options import AsJson, ScrapySettings, SpiderArguments
 from cli.views.output import complain, counted, duration, echo, iso, print_json, report
 from cli.views.tables import Columns, show
@@ -22,7 +22,7 @@ from workers.deploy.service_check import check
 from workers.fleet.holds import who
 from workers.fleet.sizes import declared_fleet
 from workers.jobs import jobs
-from workers.jobs.orders import delay
+from workers.jobs.orders import delay, pairs
 from workers.state.jobs import Job, Jobs, JobState
 
 LOOK_S = 0.5

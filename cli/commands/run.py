@@ -12,7 +12,6 @@ import redis
 import typer
 
 from cli.access import redis_client
-from cli.names import pairs
 from cli.views.options import AsJson, SpiderArguments
 from cli.views.output import complain, duration, echo, iso, print_json, report
 from cli.views.tables import Column, Columns, show
@@ -22,6 +21,7 @@ from workers.application import application
 from workers.fleet.holds import who
 from workers.jobs import runs
 from workers.jobs.groups import ALL, Group, groups_in_file, members_of
+from workers.jobs.orders import pairs
 from workers.jobs.spider_list import project_spiders
 from workers.state.group_runs import GroupRun, GroupRuns, Member, Verdict
 from workers.state.history import of_row

@@ -9,7 +9,7 @@ import redis
 import typer
 
 from cli.access import redis_client
-from cli.names import item_keys, pairs
+from cli.names import item_keys
 from cli.views.options import AsJson, ScrapySettings, Service, SpiderArguments
 from cli.views.output import complain, counted, echo, print_json, report
 from cli.views.tables import Columns, show
@@ -24,6 +24,7 @@ from workers.consumers.targets import check_place, is_target, parse_target
 from workers.deploy.service_check import check as check_one
 from workers.fleet.consumers import ConsumerPlaces
 from workers.fleet.sizes import check_service, declarations, service_in, value_origins
+from workers.jobs.orders import pairs
 from workers.state.services import MAX_WAITING, ServiceRecord, Services
 
 from .deploy import versions

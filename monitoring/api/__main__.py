@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 from collections.abc import Sequence
 
-from monitoring.exporter import leave, listen, port_number, serve, url_of
-from redis_components.errors import TrawlError
-from redis_components.server.printable import in_one_line
-from redis_components.server.variables import load_env_file, refuse_example_secrets
+from monitoring.exporter import listen, port_number, program, serve, url_of
+from redis_components.server.variables import refuse_example_secrets
 
 DEFAULT_PORT = 6800
 """scrapyd's."""
@@ -27,27 +24,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     parser.add_argument("--port", type=port_number, default=DEFAULT_PORT, help="default: %(default)s; 0 takes any free one")
     options = parser.parse_args(arguments)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, leave)
-    try:
-        load_env_file()
-        from redis_components.connection import connect  # after the signal handlers: loading takes a while
-        from redis_components.embedded import redis_url
-        from redis_components.server.url import impatient, masked
+    return program(lambda: _serve(options.host, options.port))
 
-        from .access import Tokens
-        from .routes import create_api
 
-        refuse_example_secrets(os.environ)
-        tokens, url = Tokens.from_environment(), redis_url()
-        with listen(options.host, options.port, "API") as listener:
-            sys.stdout.write(f"API at {url_of(listener)} (/api/v1, /openapi.json, scrapyd's schedule.json …), of {masked(url)}\n")
-            sys.stdout.flush()
-            serve(create_api(connect(impatient(url, ANSWER_S)), tokens, url), listener)
-    except TrawlError as error:
-        sys.stderr.write(f"{in_one_line(str(error))}\n")
-        return 1
-    return 0
+def _serve(host: str, port: int) -> None:
+    from redis_components.connection import connect  # after the signal handlers: loading takes a while
+    from redis_components.embedded import redis_url
+    from redis_components.server.url import impatient, masked
+
+    from .access import Tokens
+    from .routes import create_api
+
+    refuse_example_secrets(os.environ)
+    tokens, url = Tokens.from_environment(), redis_url()
+    with listen(host, port, "API") as listener:
+        sys.stdout.write(f"API at {url_of(listener)} (/api/v1, /openapi.json, scrapyd's schedule.json …), of {masked(url)}\n")
+        sys.stdout.flush()
+        serve(create_api(connect(impatient(url, ANSWER_S)), tokens, url), listener)
 
 
 if __name__ == "__main__":

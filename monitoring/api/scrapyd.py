@@ -28,7 +28,7 @@ from redis_components.server.names import service_name
 from redis_components.server.printable import masked_values
 from workers.fleet.sizes import declarations, declared_fleet, service_in
 from workers.jobs import jobs
-from workers.jobs.orders import check_settings
+from workers.jobs.orders import check_settings, pairs
 from workers.jobs.spider_list import project_spiders
 from workers.logs.lines import LogLine, last_lines
 from workers.logs.slot_log import SlotLog, slot_logs
@@ -247,12 +247,7 @@ def _order(client: redis.Redis, fields: Fields, spiders: Spiders) -> jobs.JobOrd
     version, current = fields.get("_version", [""])[-1], Deployments(client).of(spider).current
     if version and version != current:
         raise ConfigError(f"_version = {version!r:.100}: the crawlers of {spider} have {current or 'none'}")
-    settings = {}
-    for pair in fields.get("setting", ()):
-        setting, equals, value = pair.partition("=")
-        if not (setting and equals):
-            raise ConfigError(f"setting {pair!r:.100} is not of the form NAME=VALUE")
-        settings[setting] = value
+    settings = pairs("setting", fields.get("setting"))
     check_settings(settings)
     crawlers = fields.get("_crawlers", ["1"])[-1]
     if not (crawlers.isascii() and crawlers.isdigit() and len(crawlers) < 10):

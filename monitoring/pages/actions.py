@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import redis
 
@@ -20,6 +20,7 @@ from workers.fleet.holds import Target, hold, resume
 from workers.fleet.roll import start_roll
 from workers.fleet.sizes import declared_fleet, desired_fleet, scale
 from workers.jobs import jobs
+from workers.jobs.orders import pairs
 from workers.state.holds import Held
 from workers.state.registry import Registry
 from workers.state.rolls import RollNote
@@ -88,13 +89,7 @@ class Given:
 
     def pairs(self, name: str) -> dict[str, str]:
         """Parse `NAME=VALUE` on each line. Raises ConfigError."""
-        found = {}
-        for line in self.lines(name):
-            key, equals, value = line.partition("=")
-            if not (key and equals):
-                raise ConfigError(f"{name} {line!r:.100}: must be of the form NAME=VALUE")
-            found[key] = value
-        return found
+        return pairs(name, self.lines(name))
 
     def words(self, action: str) -> list[str]:
         """Return the act as the audit keeps it: `["limit", "example.org", "--rate=3"]`, as the command would be written."""
@@ -109,6 +104,7 @@ Do = Callable[[redis.Redis, Given, str], Iterable[str]]
 DAY_S = 86_400.0
 
 SERVICE = Field(name="service", label="Service", fixed=True)
+NEEDED_SERVICE = replace(SERVICE, needed=True)
 SITE = Field(name="site", label="Site", fixed=True)
 JOB = Field(name="job", label="Job", fixed=True, needed=True)
 REASON = Field(name="reason", label="Reason", hint="for those who look later")
@@ -259,7 +255,7 @@ ACTIONS = {
         follows="Crawlers start, or finish their pages and leave, within seconds. With 0 nothing of it is crawled.",
         undo="scale it to the former size.",
         fields=(
-            Field(name="service", label="Service", fixed=True, needed=True),
+            NEEDED_SERVICE,
             Field(name="size", label="Crawlers", kind="number", needed=True),
         ),
         do=_scale,
@@ -289,7 +285,7 @@ ACTIONS = {
         title="Replay dead letters",
         follows="Requests and start tasks that were given up are queued again, as if they had never been tried.",
         fields=(
-            Field(name="service", label="Service", fixed=True, needed=True),
+            NEEDED_SERVICE,
             Field(name="reason", label="Only with this in the reason"),
             Field(name="limit", label="At most", kind="number"),
             ITEMS,
@@ -300,7 +296,7 @@ ACTIONS = {
         title="Purge dead letters",
         follows="They are deleted for good: these pages are not asked for again, and no record of them is left.",
         fields=(
-            Field(name="service", label="Service", fixed=True, needed=True),
+            NEEDED_SERVICE,
             Field(name="days", label="Older than so many days"),
             Field(name="all", label="All of them", kind="switch"),
             ITEMS,

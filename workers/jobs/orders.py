@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import redis
@@ -33,6 +33,17 @@ ALLOWED_SETTINGS = {
     "USER_AGENT": _TEXT,
 }
 """The form of the value of each."""
+
+
+def pairs(option: str, words: Iterable[str] | None) -> dict[str, str]:
+    """Return `{"k": "v"}` for `["k=v"]`. Raises ConfigError that names the option."""
+    found = {}
+    for word in words or ():
+        name, equals, value = word.partition("=")
+        if not (name and equals):
+            raise ConfigError(f"{option} {word!r:.100} must have the form NAME=VALUE")
+        found[name] = value
+    return found
 
 
 def check_settings(settings: Mapping[str, Any]) -> None:
