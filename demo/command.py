@@ -179,7 +179,8 @@ def _figures(steps: DemoSteps) -> Table:
     fleet, forum = steps.progress.fleet, steps.progress.forum
     assert fleet
     assert forum
-    table = _table("the run", header=False)
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
     table.add_column()
     refused = sum(pages for status, pages in forum.served.items() if status in ("429", "500"))
     table.add_row("pages", f"{forum.pages:,} fetched, at best {steps.progress.speed.best:.0f} a second over five seconds")
@@ -213,9 +214,3 @@ def _print_whereabouts(console: Console, steps: DemoSteps) -> None:
     console.print(Text(f'  python3 -c "{python}"'), soft_wrap=True)
     console.print(Text(f"  TRAWL_DATA_DIR={folder.shown} {trawl_command()} export comments --format csv | head"), soft_wrap=True)
     console.print(Text.assemble(("the logs  ", "bold"), f"{folder.shown}/logs"), soft_wrap=True)
-
-
-def _table(title: str, *, header: bool = True) -> Table:
-    table = Table(box=None, pad_edge=False, show_header=header, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column(title, no_wrap=True)
-    return table

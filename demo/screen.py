@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -24,7 +24,6 @@ from redis_components.admin.inspector import CrawlSnapshot
 from workers.overview import Overview, OverviewReader
 from workers.state.registry import CrawlerRecord
 
-from .forum.process import ForumProcess
 from .processes import DemoProcesses
 
 
@@ -35,19 +34,18 @@ class ForumFigures:
     pieces: int  # existing posts and comments
     served: Mapping[str, int]  # pages by HTTP status
 
+    @classmethod
+    def of(cls, stats: Mapping[str, Any]) -> Self:
+        """Return the figures of the forum's answer to `/stats`."""
+        served: Counter[str] = Counter()
+        for by_status in stats["served"].values():
+            served.update(by_status)
+        return cls(pieces=stats["posts"] + stats["comments"], served=served)
+
     @property
     def pages(self) -> int:
         """Pages asked for, refused ones included."""
         return sum(self.served.values())
-
-
-def forum_figures(forum: ForumProcess) -> ForumFigures:
-    """Read the forum's present statistics. Raises ForumError."""
-    stats = forum.stats()
-    served: Counter[str] = Counter()
-    for by_status in stats["served"].values():
-        served.update(by_status)
-    return ForumFigures(pieces=stats["posts"] + stats["comments"], served=served)
 
 
 class Speed:
@@ -143,7 +141,7 @@ class Progress:
             )
             self.noticed = edits, deletions
         if self.processes.forum.url:
-            self.forum = forum_figures(self.processes.forum)
+            self.forum = ForumFigures.of(self.processes.forum.stats())
             self.speed.add(self.clock_s, self.forum.pages)
 
     def _count(self, table: FromClause, which: ColumnElement[bool]) -> int:

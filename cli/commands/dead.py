@@ -1,11 +1,11 @@
 """`trawl dead`: requests, items and messages that were given up, with their reasons; put them back, or delete them.
 
-Three stores, one protocol (`DeadStore`), and the same three commands for each.
+Three stores, and the same three commands for each.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Protocol, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import redis
 import typer
@@ -49,26 +49,6 @@ class Kept:
     """Of all entries."""
     foreign: int
     """Entries among the newest that Trawl did not write."""
-
-
-class DeadStore(Protocol):
-    """One kind of what was given up. An outcome None stands for a spider whose list is not Trawl's."""
-
-    noun: str
-    named: str
-    """Name in JSON of what an entry belongs to."""
-    none: str
-    stuck: str
-    """The meaning of entries that a replay leaves."""
-
-    def newest(self, client: redis.Redis, names: tuple[str, ...], limit: int) -> Mapping[str, Kept | None]: ...
-    def replay(self, client: redis.Redis, chosen: Chosen) -> Mapping[str, Cleared | None]: ...
-    def purge(self, client: redis.Redis, chosen: Chosen) -> Mapping[str, Cleared | None]: ...
-    def columns(self, now: float) -> list[Column]:
-        """Return the columns of the table, of pairs of name and entry."""
-
-    def fields(self, entry: Any) -> dict[str, Any]:
-        """Return an entry for `--json`."""
 
 
 def _age(now: float) -> Column:
@@ -250,6 +230,9 @@ class DeadQueueMessages:
 def _fits(message: DeadMessage, queues: tuple[str, ...]) -> bool:
     return not queues or message.queue in queues
 
+
+DeadStore = DeadRequests | DeadItems | DeadQueueMessages
+"""A kind of what was given up. An outcome None stands for a spider whose list is not Trawl's."""
 
 REQUESTS = DeadRequests(dead_letters, CrawlKeys.dead)
 ITEMS = DeadItems(stream, CrawlKeys.bad_items)

@@ -235,7 +235,6 @@ class Interrupts:
 
     def __init__(self) -> None:
         self.count = 0
-        self.last = 0  # the number of the last signal
 
     def listen(self) -> None:
         """From now on count SIGINT, SIGTERM and SIGHUP (the terminal was closed). From the main thread."""
@@ -251,6 +250,5 @@ class Interrupts:
     def impatient(self) -> bool:
         return self.count > 1
 
-    def _hear(self, number: int, _frame: FrameType | None) -> None:
+    def _hear(self, _number: int, _frame: FrameType | None) -> None:
         self.count += 1
-        self.last = number
