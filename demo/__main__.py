@@ -18,7 +18,7 @@ INTERRUPTED = 130
 
 def main() -> int:
     signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))  # while modules are loaded: nothing has been started
-    from cli.processes.services import Interrupts
+    from cli.processes import Interrupts
 
     from .command import run
 

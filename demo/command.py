@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cli.processes.services import Interrupts
+from cli.processes import Interrupts
 from cli.views.tables import Column, FittedTable, figure
 from cli.views.tables import console as make_console
 from redis_components.connection import explain

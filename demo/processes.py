@@ -19,8 +19,7 @@ from typing import IO, Any
 import psutil
 import redis
 
-from cli.processes.node_services import FlowerAccess, PageAccess, node_services, prefer
-from cli.processes.services import Services
+from cli.processes import FlowerAccess, PageAccess, Services, node_services, prefer
 from forums.scheduling import rechecking, seeding
 from forums.storage import Database
 from redis_components import embedded

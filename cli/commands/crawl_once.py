@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.access import redis_client
-from cli.processes.services import Interrupts
+from cli.processes import Interrupts
 from cli.views.options import AsJson, ScrapySettings, SpiderArguments
 from cli.views.output import complain, print_json
 from cli.views.tables import console, plain_table

@@ -126,7 +126,7 @@ def systemd(
         sudo trawl config systemd --user trawl --backups /mnt/backups --write /etc/systemd/system
         sudo systemctl daemon-reload && sudo systemctl enable --now trawl.target
     """
-    from cli.processes.node_services import EXPORTER_PORT, FLOWER_PORT, FlowerAccess, PageAccess, node_services
+    from cli.processes import EXPORTER_PORT, FLOWER_PORT, FlowerAccess, PageAccess, node_services
     from workers.process.exit_kinds import container_s, shutdown_grace
 
     if not variable("TRAWL_REDIS_URL"):

@@ -14,7 +14,7 @@ import typer
 
 from cli.access import redis_client
 from cli.names import check_spiders, item_keys
-from cli.processes.services import Interrupts
+from cli.processes import Interrupts
 from cli.views.options import AsJson
 from cli.views.output import complain, counted, duration, echo
 from cli.views.tables import Columns, console, plain_table, show

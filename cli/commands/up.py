@@ -20,18 +20,19 @@ import typer
 
 from cli.access import addresses, redis_client, running_url
 from cli.names import project_spiders
-from cli.processes.node_services import (
+from cli.processes import (
     EXPORTER_PORT,
     FLOWER_PORT,
     FlowerAccess,
+    Interrupts,
     PageAccess,
     PortInUse,
+    Services,
     answers,
     node_services,
     prefer,
     take,
 )
-from cli.processes.services import Interrupts, Services
 from cli.views.environment import rows, unknown
 from cli.views.output import complain, echo
 from cli.views.tables import console

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cli.main import main as trawl
-from cli.processes.node_services import FlowerAccess
+from cli.processes import FlowerAccess
 from forums.storage import Database, parse
 from redis_components.embedded.files import private_folder
 from redis_components.errors import ConfigError

@@ -1,4 +1,4 @@
-"""`cli.processes.services` on real processes: what is started is watched, restarted, and gone at the end, however the end
+"""`cli.processes` on real processes: what is started is watched, restarted, and gone at the end, however the end
 comes."""
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cli.processes import services as services_module
-from cli.processes.services import Service, ServiceFailed, Services
+from cli import processes as services_module
+from cli.processes import Service, ServiceFailed, Services
 from tests.support.processes import stays, wait_until
 
 pytestmark = pytest.mark.usefixtures("no_process_left")
@@ -166,7 +166,7 @@ def test_who_is_impatient_need_not_wait() -> None:
 
 def test_services_end_with_the_process_that_started_them_even_when_that_is_killed(tmp_path: Path) -> None:
     script = (
-        "import sys, time; from cli.processes.services import Service, Services\n"
+        "import sys, time; from cli.processes import Service, Services\n"
         "said = lambda name, line: print(line, flush=True)\n"
         "group = Services([Service(name='a', command=(sys.executable, '-u', '-c',"
         " 'import os, time; print(os.getpid()); time.sleep(60)'))], said)\n"

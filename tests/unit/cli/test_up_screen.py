@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from cli.commands.up import _welcome
-from cli.processes.node_services import FlowerAccess, PageAccess, node_services
+from cli.processes import FlowerAccess, PageAccess, node_services
 from cli.views import up_screen
 from cli.views.fleet_screen import ProblemLines
 from cli.views.tables import SafeConsole

@@ -8,7 +8,7 @@ import pytest
 
 from cli.commands.scale import parse_sizes, sentence
 from cli.names import parse_since
-from cli.processes.node_services import FlowerAccess, PageAccess, node_services
+from cli.processes import FlowerAccess, PageAccess, node_services
 from cli.views.output import duration
 from redis_components.errors import ConfigError
 

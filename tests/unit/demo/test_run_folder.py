@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import pytest
 
-from cli.processes import node_services
+from cli import processes as node_services
 from demo import processes
 from demo.processes import FLEET, KEPT_RUNS, RunFolder, RunFolderError
 from forums.sites import load_all

@@ -1,1 +1,0 @@
-"""Processes that commands start and stop."""
