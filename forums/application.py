@@ -72,8 +72,8 @@ def feeds() -> Mapping[str, str]:
 
 
 def crawler_keys() -> Sequence[str]:
-    """Return the key of the errors of site files."""
-    return (ForumFleetKeys().wrong_sites(),)
+    """Return the keys of the errors of site files, and of the files that were checked by their first pages."""
+    return ForumFleetKeys().wrong_sites(), ForumFleetKeys().checked_files()
 
 
 def scrapy_settings() -> Mapping[str, object]:

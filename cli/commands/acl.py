@@ -116,7 +116,9 @@ def service_role(service: str, feeds: str | None) -> Role:
     """
     _namespace()
     keys, fleet = CrawlKeys.for_spider(service), FleetKeys()
-    written = (fleet.crawls(), fleet.errors(), fleet.runs(), fleet.notes(), fleet.breakers())
+    written = [fleet.crawls(), fleet.errors(), fleet.runs(), fleet.notes(), fleet.breakers()]
+    if any(service in pair for pair in application().feeds().items()):
+        written += application().crawler_keys()
     slots = (fleet.fences(), fleet.crawlers(), fleet.orders())  # of all services: one script renews a slot
     begun = (fleet.slot(service, 0)[: -len("0")], fleet.met(""), fleet.error_news(""))
     shared = (*map(literal, (*written, *slots)), *(f"{literal(key)}{_ANY}" for key in begun))
