@@ -18,7 +18,7 @@ from redis_components.errors import ConfigError
 from redis_components.server.names import service_name
 from redis_components.server.printable import masked_values
 from redis_components.server.untrusted_values import server_time
-from workers.deploy.service_check import check
+from workers.deploy.deploy import check
 from workers.fleet.holds import who
 from workers.fleet.sizes import declared_fleet
 from workers.jobs import jobs

@@ -24,8 +24,7 @@ from cli.views.tables import console
 from redis_components.embedded import data_dir
 from redis_components.errors import TrawlError, check_choice, did_you_mean
 from workers.logs.follow import LogFollower
-from workers.logs.lines import LEVELS, LineReader, LogLine, is_routine, last_lines
-from workers.logs.slot_log import SlotLog, slot_logs
+from workers.logs.slot_log import LEVELS, LineReader, LogLine, SlotLog, is_routine, last_lines, slot_logs
 from workers.state.registry import CrawlerRecord, Registry
 
 LOOK_S = 0.2  # between two looks for new lines

@@ -21,7 +21,7 @@ from redis_components.server.signing import signing_is_on
 from redis_components.server.untrusted_values import server_time
 from redis_components.server.url import masked
 from workers.consumers.targets import check_place, is_target, parse_target
-from workers.deploy.service_check import check as check_one
+from workers.deploy.deploy import check as check_one
 from workers.fleet.consumers import ConsumerPlaces
 from workers.fleet.sizes import check_service, declarations, service_in, value_origins
 from workers.jobs.orders import pairs

@@ -30,8 +30,7 @@ from workers.fleet.sizes import declarations, declared_fleet, service_in
 from workers.jobs import jobs
 from workers.jobs.orders import check_settings, pairs
 from workers.jobs.spider_list import project_spiders
-from workers.logs.lines import LogLine, last_lines
-from workers.logs.slot_log import SlotLog, slot_logs
+from workers.logs.slot_log import LogLine, SlotLog, last_lines, slot_logs
 from workers.state.jobs import Job, Jobs, JobState
 from workers.state.registry import Registry
 from workers.state.services import Deployments, ServiceRecord

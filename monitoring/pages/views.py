@@ -12,8 +12,7 @@ from redis_components.admin.dead_letters import DeadEntry, newest
 from redis_components.admin.inspector import CrawlRecords
 from redis_components.errors import TrawlError
 from workers.application import application
-from workers.logs.lines import LogLine, is_routine, last_lines
-from workers.logs.slot_log import slot_logs
+from workers.logs.slot_log import LogLine, is_routine, last_lines, slot_logs
 from workers.overview import WELL, Overview, ServiceView, calm, problems
 from workers.overview.samples import History
 from workers.state.group_runs import Member

@@ -23,8 +23,7 @@ from forums.storage import Database, parse
 from forums.storage import export as write_rows
 from redis_components.server.printable import SafeRecord, in_json, log_entry, printable
 from tests.support.items import post, wire
-from workers.logs.lines import LineReader, last_lines, last_words
-from workers.logs.slot_log import LogLimits, SlotLog
+from workers.logs.slot_log import LineReader, LogLimits, SlotLog, last_lines, last_words
 from workers.state.registry import Registry
 
 HOSTILE = {

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from workers.deploy.service_check import Checked, check
+from workers.deploy.deploy import Checked, check
 from workers.state.services import ServiceRecord, Services
 
 SETTINGS = """

@@ -20,8 +20,7 @@ from tests.support import warm_start
 from tests.support.fleet import ROOT, toy_environment
 from tests.support.processes import arguments, marked, stays, wait_until
 from tests.support.redis_server import RedisServer
-from workers.logs.lines import last_words
-from workers.logs.slot_log import SlotLog
+from workers.logs.slot_log import SlotLog, last_words
 from workers.process import forked
 from workers.process.exit_kinds import ExitKind
 from workers.process.options import CrawlerOptions

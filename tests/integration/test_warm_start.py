@@ -19,7 +19,7 @@ from demo.forum import process
 from redis_components.embedded.child_process import ChildProcess
 from tests.support import forked_crawlers, warm_start
 from workers.consumers import run_files
-from workers.deploy import service_check
+from workers.deploy import deploy
 from workers.jobs import spider_list
 from workers.process import forked
 from workers.process.run_module import own_module
@@ -95,7 +95,7 @@ def test_what_the_product_starts_is_forked_also_after_its_code_was_changed(monke
     for module in (*forked_crawlers.FORKED, *forked_crawlers.CHECKS):
         with pytest.raises(_Forked):
             forked_crawlers.fork({"args": own_module(module), "env": None}, [])
-    for user in (launcher, forked, service_check, services, process):
+    for user in (launcher, forked, deploy, services, process):
         assert vars(user)["ChildProcess"] is ChildProcess
     for user in (run_files, spider_list):
         assert "subprocess" in vars(user)

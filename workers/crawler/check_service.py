@@ -28,7 +28,7 @@ from redis_components.scrapy_glue.engine import config_of
 from redis_components.scrapy_glue.scheduler_parts import arguments_of
 from redis_components.setting_values import item_groups, loaded, object_of
 from workers.consumers.targets import consumer_of
-from workers.deploy.service_check import Findings
+from workers.deploy.deploy import Findings
 from workers.process.memory import cap
 from workers.process.options import CrawlerOptions, own_options
 

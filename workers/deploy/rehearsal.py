@@ -19,9 +19,8 @@ from workers.fleet.sizes import as_declared
 from workers.process.options import CrawlerOptions
 from workers.raw_pages.store import SUFFIX, raw_dir
 
-from .deploy import find
+from .deploy import find, run_apart
 from .environments import prepare
-from .service_check import run_apart
 
 PAGES, OUT = "REPLAY_PAGES", "REPLAY_OUT"
 LONGEST_S = 1200.0

@@ -16,8 +16,7 @@ from typing import BinaryIO
 from workers.environment.variables import Logs
 
 from .json_lines import IDS
-from .lines import LineReader
-from .slot_log import SlotLog
+from .slot_log import LineReader, SlotLog
 
 CHUNK = 64 * 1024
 MOST_BYTES = 1024 * 1024  # in one call

@@ -1,8 +1,12 @@
-"""The log file of one crawler slot: every process that fills the slot appends to it, and it is rotated when it has grown.
+"""The log file of one crawler slot, and the lines in it: text or JSON with time and level.
 
-A crawler's standard output and error go to the file, so that everything is in it: Python's logging, an
-uncaught traceback, `faulthandler`, the C library. Nothing stands between a crawler and its file: a worker that hangs, or dies,
-neither holds it up nor loses its last lines. Readers of the lines read the file (`workers.logs.follow`).
+Every process that fills the slot appends to the file, and it is rotated when it has grown. A crawler's standard output and error
+go to it, so that everything is in it: Python's logging, an uncaught traceback, `faulthandler`, the C library. Nothing stands
+between a crawler and its file: a worker that hangs, or dies, neither holds it up nor loses its last lines. Readers of the lines
+read the file (`workers.logs.follow`).
+
+A line with a time and a level begins an entry; following lines without them belong to it (a traceback, a list of Scrapy's).
+Output without logging, such as the C library's, has neither; it counts as an error where it looks like one.
 """
 
 from __future__ import annotations
@@ -13,14 +17,19 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from redis_components.embedded import data_dir
 from redis_components.embedded.files import FILE, private_folder
 from redis_components.server.names import below, service_name, slot_number
+from redis_components.server.printable import log_entry
 from workers.environment.variables import Logs
 
 _FILE = re.compile(r"(?P<spider>.+)-(?P<number>\d+)\.log")
@@ -157,3 +166,159 @@ class OwnLog:
         finally:
             os.close(successor)
         return True
+
+
+# LOG_FORMAT of the fleet, and Scrapy's own: `2026-01-02 03:04:05 INFO name: text`, `2026-01-02 03:04:05 [name] INFO: text`.
+_HEAD = re.compile(
+    r"(?P<at>\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)\S* "
+    r"(?:(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?P<name>\S+): |\[(?P<old_name>[^\]]*)\] (?P<old_level>[A-Z]+): )"
+)
+_ROUTINE = re.compile(
+    r"scrapy\.(addons|middleware): Enabled |scrapy\.crawler: Overridden settings|scrapy\.statscollectors: Dumping "
+    r"|scrapy\.extensions\.logstats: Crawled \d+ pages \(at 0 pages/min\), scraped \d+ items \(at 0 items/min\)"
+)
+_ALARM = re.compile(r"Fatal |Traceback \(most recent|Current thread|Thread 0x|trawl: |[\w.]*(Error|Exception)\b")
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+_NUMBERS = {name: getattr(logging, name) for name in LEVELS}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogLine:
+    """One line. `at` sorts as time does; a line without one has that of the entry that it belongs to."""
+
+    text: str  # as it stands in the file; of JSON its readable form, several lines where it has a traceback
+    message: str  # without time and level
+    at: str = ""  # `2026-01-02 03:04:05`, local time; "": unknown
+    level: int = logging.ERROR  # as in `logging`
+    head: bool = False  # it begins an entry
+    entry: str = ""  # the message of the line that begins its entry
+    ids: Mapping[str, Any] = field(default_factory=dict)  # of JSON: its subject (site, url …), and its source
+
+    @property
+    def shown(self) -> str:
+        """The text with its time as `2026-01-02 03:04:05Z`: files have the time of this machine's zone."""
+        if not self.head:
+            return self.text
+        at = datetime.fromisoformat(self.at).astimezone(UTC)
+        return f"{at:%Y-%m-%d %H:%M:%S}Z {logging.getLevelName(self.level)} {self.message}"
+
+
+def is_routine(line: LogLine) -> bool:
+    """Return True for a line of the lists that Scrapy logs at each start, and of reports that nothing was crawled."""
+    return line.level <= logging.INFO and _ROUTINE.match(line.entry) is not None
+
+
+class LineReader:
+    """Reads lines in their order. One for each log."""
+
+    def __init__(self) -> None:
+        self._at = ""
+        self._level = logging.ERROR  # of output before logging is set up
+        self._entry = ""
+
+    def new_process(self) -> None:
+        """Begin the output of another process."""
+        self._level = logging.ERROR
+
+    def read(self, text: str) -> LogLine:
+        if text.startswith("{") and (line := _from_json(text)):
+            self._at, self._level, self._entry = line.at, line.level, line.message
+            return line
+        if m := _HEAD.match(text):
+            self._at = m["at"].replace("T", " ")
+            self._level = _NUMBERS.get(m["level"] or m["old_level"], logging.INFO)
+            self._entry = message = f"{m['name'] or m['old_name']}: {text[m.end() :]}"
+            return LogLine(text=text, message=message, at=self._at, level=self._level, head=True, entry=message)
+        if self._level < logging.ERROR and _ALARM.match(text.lstrip(" ")):  # of an entry they are indented
+            self._level, self._entry = logging.ERROR, ""
+        return LogLine(text=text, message=text, at=self._at, level=self._level, entry=self._entry)
+
+
+class _Record(msgspec.Struct):
+    """A line of `workers.logs.json_lines`."""
+
+    time: datetime
+    level: str
+    logger: str
+    message: str
+    exception: str = ""
+
+
+_RECORD_FIELDS = frozenset(_Record.__struct_fields__)
+
+
+def _from_json(text: str) -> LogLine | None:
+    try:
+        record, fields = msgspec.json.decode(text, type=_Record), msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None  # JSON printed by other code
+    at = record.time.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    message = log_entry(f"{record.logger}: {record.message}" + (f"\n{record.exception}" if record.exception else ""))
+    return LogLine(
+        text=f"{at} {record.level} {message}",
+        message=message,
+        at=at,
+        level=_NUMBERS.get(record.level, logging.INFO),
+        head=True,
+        entry=message,
+        ids={name: value for name, value in fields.items() if name not in _RECORD_FIELDS},
+    )
+
+
+FIRST_BYTES = 64 * 1024  # of a file's end; four times as many when that was not enough
+
+
+Fits = Callable[[LogLine], bool]
+
+
+def last_lines(log: SlotLog, n: int, *, since: str = "", fits: Fits | None = None, end: int | None = None) -> list[LogLine]:
+    """At most `n` lines, oldest first, of entries since then (`2026-01-02 03:04:05`, local time), which fit.
+
+    `end`: offset in the youngest file up to which it is read. Raises OSError.
+    """
+    found: list[LogLine] = []
+    for path in log.files():
+        lines, older_wanted = _of_file(path, n - len(found), since, fits, end)
+        found = lines + found
+        end = None
+        if len(found) >= n or not older_wanted:
+            break
+    return found[max(0, len(found) - n) :]
+
+
+def last_words(log: SlotLog, n: int = 20) -> list[str]:
+    """Return at most `n` lines, oldest first, and 200 characters of each: the last output of a process before its death."""
+    try:
+        return [part[:200] for line in last_lines(log, n) for part in line.text.split("\n")][-n:]
+    except OSError:
+        return []
+
+
+def _of_file(path: Path, n: int, since: str, fits: Fits | None, end: int | None) -> tuple[list[LogLine], bool]:
+    """Return a file's last wanted lines, and True if older files may have more."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2) if end is None else end
+            part = min(size, FIRST_BYTES)
+            while True:
+                file.seek(size - part)
+                lines = _parse(file.read(part), whole=part == size, entries=bool(since or fits))
+                wanted = [line for line in lines if line.at >= since and (fits is None or fits(line))]
+                reached = bool(since and lines and lines[0].at and lines[0].at < since)
+                if part == size or len(wanted) >= n or reached:
+                    return wanted, not reached
+                part = min(size, part * 4)
+    except FileNotFoundError:  # rotated away meanwhile
+        return [], False
+
+
+def _parse(data: bytes, *, whole: bool, entries: bool) -> list[LogLine]:
+    """Parse the lines of a file's end; for entries by time or level, from the first one that begins in it."""
+    reader = LineReader()
+    lines = [reader.read(text) for text in split_lines(data)]
+    if whole:
+        return lines
+    if not entries:
+        return lines[1:]  # the first may be a part of one
+    first = next((place for place, line in enumerate(lines) if line.head), len(lines))
+    return lines[first:]  # earlier lines belong to an entry that begins before this part

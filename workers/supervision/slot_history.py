@@ -14,8 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from redis_components.server.printable import without_class_names
-from workers.logs.lines import last_words
-from workers.logs.slot_log import SlotLog
+from workers.logs.slot_log import SlotLog, last_words
 from workers.process.exit_kinds import Exit, ExitKind, Next
 from workers.state.registry import CrawlerRecord, CrawlerState, Slot, SlotStory
 

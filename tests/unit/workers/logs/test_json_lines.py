@@ -13,8 +13,7 @@ import pytest
 from workers.logs import json_lines as own_identity
 from workers.logs.follow import LogStream
 from workers.logs.json_lines import IDS, JsonFormatter, identify
-from workers.logs.lines import LineReader, last_words
-from workers.logs.slot_log import SlotLog
+from workers.logs.slot_log import LineReader, SlotLog, last_words
 from workers.process.page_at_work import PageAtWork, fields, reading
 from workers.supervision.slot_history import error_line
 

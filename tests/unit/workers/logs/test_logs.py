@@ -18,8 +18,7 @@ from tests.support.fleet import ROOT
 from tests.support.processes import wait_until
 from workers.logs.follow import LogFollower, LogStream
 from workers.logs.json_lines import PatientHandler
-from workers.logs.lines import LineReader
-from workers.logs.slot_log import LogLimits, SlotLog, slot_logs
+from workers.logs.slot_log import LineReader, LogLimits, SlotLog, slot_logs
 
 
 @pytest.fixture

@@ -15,8 +15,7 @@ import pytest
 from redis_components.errors import ConfigError
 from tasks.node import check_pool
 from tests.support.processes import wait_until
-from workers.logs.lines import last_words
-from workers.logs.slot_log import LogLimits, SlotLog
+from workers.logs.slot_log import LogLimits, SlotLog, last_words
 from workers.node.host import NodeCapacity
 
 HOLD_A_PLACE = """
