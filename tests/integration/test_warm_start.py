@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from cli.processes import services
+from cli import processes as services
 from demo.forum import process
 from redis_components.embedded.child_process import ChildProcess
 from tests.support import forked_crawlers, warm_start
