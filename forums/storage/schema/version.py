@@ -21,7 +21,7 @@ from sqlalchemy.dialects.mysql.base import MySQLDialect
 from sqlalchemy.schema import SetColumnComment
 
 from forums.storage.engine import WRITING, StorageError, masked, too_old
-from forums.storage.write import board_months
+from forums.storage.write import posts_and_comments
 
 from . import search_index
 from . import search_index as published
@@ -106,7 +106,7 @@ def _upgrade(connection: Connection) -> int:
     if version < _FIRST_INDEXED:
         logger.info("database %s: the search gets an index, some minutes for a million rows", masked(connection.engine.url))
         search_index.fill(connection)
-        board_months.fill(connection)
+        posts_and_comments.count_threads(connection)
     _set_comments(connection)
     connection.execute(trawl_schema.update().values(version=VERSION))
     return VERSION
