@@ -85,7 +85,8 @@ def faults_of_thread(
     bodies = [_normal(one.body) for one in posts]
     known = {one for title in titles if (one := _normal(title))}
     shown = {_normal(one.text) for post in seen.posts for one in (post, *post.comments)} if seen is not None else set()
-    if (same := sum(body in known - shown for body in bodies)) * 2 > len(bodies):  # an imageboard's titles are texts
+    alone = {body for body in bodies[:1] if len(bodies) == 1 and _normal(text).count(body) == 1}  # a wall's post, without a title
+    if (same := sum(body in known - shown - alone for body in bodies)) * 2 > len(bodies):  # an imageboard's titles are texts
         yield f"{same} of {len(bodies)} texts are titles of threads: look at `body`, and whether these are threads or boards"
     if (same := sum(bool(body) and body == _normal(one.author) for one, body in zip(posts, bodies, strict=True))) * 2 > len(
         posts

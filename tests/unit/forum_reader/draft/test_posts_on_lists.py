@@ -26,6 +26,7 @@ def test_everything_is_read_by_the_file_that_is_written(kind: type[PostsOnLists]
     visitor = Stored(lambda path: forum.page(path.partition("#")[0]))
     made = asyncio.run(drafted(BASE + forum.start, visitor.get, partial(Draft, name="made")))
     assert (made.shown.wrong, made.problem, made.draft.profile) == (None, None, None)
+    assert [thread.fault for thread in made.shown.threads if thread.fault] == []
     site = site_of_draft(made.draft)
     found, titles = [], []
     for board in made.draft.forums:
