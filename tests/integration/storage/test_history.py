@@ -141,12 +141,15 @@ def test_what_happened_while_redis_was_away_is_told_when_it_is_back() -> None:
         heartbeat = Heartbeat(lambda: Renewal(held=bool(client.ping())), period_s=0.05)
         book = RunRecorder(slot, "a@test", lambda run: heartbeat.errand(lambda: Runs(client).add(run)))
         server.kill()
-        with heartbeat:
+        heartbeat.start()
+        try:
             for n in range(3):
                 book.began(f"toy/0#1.{n}", 11)
                 book.ended(Exit.of(1, lived_s=1.0), "it broke")
             server.start()
             wait_until(lambda: len(Runs(client).peek(10)) >= 6, "everything is told")
+        finally:
+            heartbeat.stop()
         told = [Run.from_json(text) for text in Runs(client).peek(10)]
         assert list(dict.fromkeys((run.id, run.outcome) for run in told)) == [
             (f"toy/0#1.{n}", outcome) for n in range(3) for outcome in (None, "crashed")
