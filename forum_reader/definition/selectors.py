@@ -181,37 +181,64 @@ def _walk(paths: list[list[str]]) -> Finder:
 
 @lru_cache(maxsize=4096)
 def _of_elements(selector: str, *, is_xml: bool) -> Finder:
-    translator = GenericTranslator() if is_xml else HTMLTranslator()  # names of HTML's elements are small letters
     try:
-        path = selector if is_xpath(selector) else translator.css_to_xpath(selector)
-        search = etree.XPath(path, namespaces=NAMESPACES, extensions=FUNCTIONS, regexp=False, smart_strings=False)
+        parts = ((frozenset[str](), selector),) if is_xpath(selector) else _parts(selector, is_xml=is_xml)
+        path = " | ".join(path for _, path in parts)
         check_patterns(path)
-        search(etree.Element("probe"))  # an unknown function or prefix is only found when it is evaluated
+        finder = HtmlFinder(path, parts)
+        finder(etree.Element("probe"))  # an unknown function or prefix is only found when it is evaluated
     except (SelectorError, etree.XPathError, ValueError, PatternError) as exc:
         raise ValueError(f"is no {'XPath' if is_xpath(selector) else 'CSS selector'}: {_first_line(exc)}") from exc
+    return finder
 
-    return HtmlFinder(search, () if is_xml or is_xpath(selector) else _needs(selector))
+
+def _parts(selector: str, *, is_xml: bool) -> tuple[tuple[frozenset[str], str], ...]:
+    """Return, for each part of a CSS selector, the classes without which a page has no match, and the path."""
+    translator = GenericTranslator() if is_xml else HTMLTranslator()  # names of HTML's elements are small letters
+    every = cssselect.parse(selector)
+    needs = [frozenset[str]() if is_xml else frozenset(_classes(one.parsed_tree)) for one in every]
+    return tuple(
+        (need, translator.selector_to_xpath(one, translate_pseudo_elements=True)) for need, one in zip(needs, every, strict=True)
+    )
 
 
 class HtmlFinder:
-    """A selector of HTML. `needs`: for each of its parts separated by commas the classes without which a page has no match; empty
-    where that is not known. Most alternatives in a profile are for other skins than the page's.
+    """A selector of HTML. `parts`: of those separated by commas, the needed classes and the path; most alternatives in a profile
+    are for other skins than the page's.
     """
 
-    __slots__ = ("_search", "needs")
+    __slots__ = ("_first", "_path", "_search", "parts")
 
-    def __init__(self, search: etree.XPath, needs: tuple[frozenset[str], ...]) -> None:
-        self._search = search
-        self.needs = needs
+    def __init__(self, path: str, parts: tuple[tuple[frozenset[str], str], ...]) -> None:
+        self._path = path
+        self.parts = parts
+        self._search = _xpath(path)
+        self._first: etree.XPath | None = None
 
     def __call__(self, node: Any) -> Found:
         found = self._search(node)
         return found if isinstance(found, list) else [found]  # functions give a string, a number or a boolean
 
+    def is_in(self, root: Any) -> bool:
+        """Return True if a page has a match: the search ends at the first one."""
+        if self._first is None:
+            self._first = _xpath(self._path if self._path.startswith("(") else f"({self._path})[1]")
+        found = self._first(root)
+        return isinstance(found, list) and bool(found) and not isinstance(found[0], str)
 
-def _needs(selector: str) -> tuple[frozenset[str], ...]:
-    needs = tuple(frozenset(_classes(one.parsed_tree)) for one in cssselect.parse(selector))
-    return needs if all(needs) else ()
+    def on_page(self, classes: frozenset[str]) -> HtmlFinder | None:
+        """Return the selector without the parts that a page with these classes has no match of; None where none is left."""
+        left = tuple(path for needs, path in self.parts if needs <= classes)
+        return self if len(left) == len(self.parts) else _of_paths(left) if left else None
+
+
+@lru_cache(maxsize=4096)
+def _of_paths(paths: tuple[str, ...]) -> HtmlFinder:
+    return HtmlFinder(" | ".join(paths), tuple((frozenset(), path) for path in paths))
+
+
+def _xpath(path: str) -> etree.XPath:
+    return etree.XPath(path, namespaces=NAMESPACES, extensions=FUNCTIONS, regexp=False, smart_strings=False)
 
 
 def _classes(tree: Any) -> Iterator[str]:

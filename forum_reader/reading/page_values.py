@@ -53,6 +53,7 @@ class Document:
         self._inner: dict[Any, list[Any]] = {}  # the rows within each row of HTML
         self.moving: set[str] = set()
         self._filled: dict[str, list[int]] = {}
+        self._finders: dict[Finder, Finder | None] = {}
         self._lookups: dict[tuple[str, str], dict[str, Any]] = {}
         if not is_text(response) and page.format != "xml":  # a sitemap may be compressed
             raise UnreadablePage(f"no text: {content_type(response)}, {len(response.body)} bytes")
@@ -67,13 +68,13 @@ class Document:
 
             self.root = arranged(self.root, shape)
         self._values = FoundValues(site, page, response, self.root, {"thread": thread})
-        if page.gone and self.find(page.gone) and not (isinstance(page, RowsPage) and self.find(page.rows)):
+        if page.gone and self._is_on_page(page.gone) and not (isinstance(page, RowsPage) and self.find(page.rows)):
             raise PageGone(f"a page of something that does not exist: it has {' or '.join(page.gone.select)}")
         if page.gone_at and urldefrag(response.url).url == f"{site.base_url}".rstrip("/") + page.gone_at:
             raise PageGone(f"leads to {page.gone_at}, as requests for something that does not exist")
-        if page.block_page and self.find(page.block_page):
+        if page.block_page and self._is_on_page(page.block_page):
             raise UnreadablePage(f"a wall: it has {' or '.join(page.block_page.select)}")
-        if page.container and not self.find(page.container):
+        if page.container and not self._is_on_page(page.container):
             raise UnreadablePage(f"has no {' or '.join(page.container.select)}, as each such page has")
 
     @property
@@ -87,12 +88,21 @@ class Document:
         return next((found for finder in select.finders if (found := self._search(finder, node))), [])
 
     def _search(self, finder: Finder, node: Any) -> Found:
-        return _without_blanks(finder(node)) if self._may_match(finder) else []
+        fitting = self._fitting(finder)
+        return _without_blanks(fitting(node)) if fitting else []
 
-    def _may_match(self, finder: Finder) -> bool:
-        """Return False if the page has none of the classes that the selector needs."""
-        needs = finder.needs if type(finder) is HtmlFinder else ()
-        return not needs or any(need <= self._class_names for need in needs)
+    def _is_on_page(self, select: Select) -> bool:
+        """Return True if the page has a match of any of the selectors."""
+        fitting = [one for finder in select.finders if (one := self._fitting(finder))]
+        return any(isinstance(one, HtmlFinder) and one.is_in(self.root) for one in fitting) or bool(self.find(select))
+
+    def _fitting(self, finder: Finder) -> Finder | None:
+        """Return the finder without the parts that need classes which the page has not; None where none is left."""
+        if type(finder) is not HtmlFinder:
+            return finder
+        if finder not in self._finders:
+            self._finders[finder] = finder.on_page(self._class_names)
+        return self._finders[finder]
 
     @cached_property
     def _class_names(self) -> frozenset[str]:
@@ -215,7 +225,7 @@ class Document:
         """Return a field's matches in each of the nodes; `known`: matches of its selectors for other fields."""
         founds: list[Found] = [[]] * len(nodes)
         left: Sequence[int] = range(len(nodes))
-        for finder in filter(self._may_match, field.finders):
+        for finder in filter(None, map(self._fitting, field.finders)):
             in_nodes = known.setdefault(finder, {})
             for place in left:
                 if place not in in_nodes:
