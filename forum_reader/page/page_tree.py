@@ -50,7 +50,8 @@ class PageTree:
     """The arrays. Of element `i`: `tag`, `attributes`, `parent`, `end`, `sign` (the same number for elements of the same tag and
     first class), the range of its texts. `counted`: the signs of elements that differ by their place. Of text `k`: the string,
     `owner` (the element around it), `gap` (the separator from the text before: 0 nothing, 1 a space, 2 a line, 3 a paragraph).
-    `chars` and `link_chars` are running sums over texts. `keep`: store the tree's elements in `elements`.
+    `chars` and `link_chars` are running sums over texts, `classes` all values of `class`. `keep`: store the tree's elements in
+    `elements`.
     """
 
     def __init__(self, root: Any, *, keep: bool = False) -> None:
@@ -203,6 +204,7 @@ class PageTree:
             text = element.tail
             if text and current >= 0:
                 gap = (gap or 1) if text.isspace() else add(text, current, gap, links)
+        self.classes = {classes for _, classes in known_signs if classes}
 
     def _add(self, text: str, owner: int, gap: int, links: int) -> int:
         """Add a text behind a separator, and return that of the next one. `links`: number of links around it."""

@@ -136,7 +136,7 @@ def _ask_readers(page: _Page, *, compare: bool) -> None:
         found[Reader.PROFILE] = page.profile.posts()
     if any(word in page.html for word in _SCHEMA_WORDS):
         found[Reader.SCHEMA_ORG], page.comments = marked_posts(_scripts(page.root), tree, page.calendar)
-    if compare or not _is_enough(found, tree, words):
+    if compare or not _is_enough(found, page.frame.title or "", tree, words):
         page.marks = find_marks(tree)
         page.learned = _inferred(page, page.marks)
     if page.learned is not None:
@@ -251,9 +251,12 @@ def _root(html: str, url: str) -> Any:
         raise NotAPage(f"{url}: {error}") from None
 
 
-def _is_enough(found: dict[Reader, tuple[SeenPost, ...]], tree: PageTree, words: int) -> bool:
-    """Return True if a profile's posts are complete, so that no other reader could be chosen."""
-    posts, marked = found.get(Reader.PROFILE, ()), found.get(Reader.SCHEMA_ORG, ())
+def _is_enough(found: dict[Reader, tuple[SeenPost, ...]], title: str, tree: PageTree, words: int) -> bool:
+    """Return True if a profile's posts are complete, so that no other reader could be chosen. A mark of the thread as a post,
+    with the page's title for its text, does not count.
+    """
+    posts = found.get(Reader.PROFILE, ())
+    marked = [one for one in found.get(Reader.SCHEMA_ORG, ()) if one.text not in title]
     if len(posts) < 2 or len(marked) > len(posts) or not is_complete(posts):
         return False
     if len(marked) == len(posts) and agreement(posts, marked) >= _NEARLY_ALL:

@@ -86,8 +86,6 @@ _ANSWERED = re.compile(
     r"в ответ|^[\u2191\u21b0\u21a9\u2934]|^>>",
     re.IGNORECASE,
 )
-
-
 _PARENT_MARKS = ("data-parent-id", "data-parentid", "data-parent", "data-reply-to", "data-in-reply-to", "data-reply-to-id")
 _LAST_NUMBER = re.compile(r"\d{1,20}$")
 
@@ -276,6 +274,7 @@ _ADVERTISERS = frozenset(
 _LEAST_LINKS = 5  # of a menu
 _ENOUGH = 0.4  # a quality that sets with a score far behind are not read for
 _BEHIND = 0.8
+_GOOD = 0.85  # a quality that only a set of more blocks is read for
 _SCORE = 0.2  # how far the score of a set decides between qualities that are nearly the same
 
 
@@ -296,7 +295,8 @@ def infer_posts(tree: PageTree, calendar: Calendar, marks: Marks) -> PostPattern
     for found in block_sets(tree, marks):
         if read and found.score < _BEHIND * read[0].found.score and max(one.quality for one in read) > _ENOUGH:
             break
-        read.append(read_fields(tree, marks, found, calendar, words))
+        if not any(one.quality >= _GOOD and len(found.blocks) <= one.paths.count for one in read):
+            read.append(read_fields(tree, marks, found, calendar, words))
     if not read:
         return None
     best = _best(read)

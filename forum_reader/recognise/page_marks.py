@@ -49,7 +49,7 @@ class PageMarks:
             root = markup_root(response)
             tree = PageTree(etree.Element("json") if root is None else root)
         self._tree = tree
-        self._left_out = [one for element in tree.left_out for one in element.iter(etree.Element)]
+        self._left_out = [one for element in tree.left_out for one in element.iter("*")]
         self._known: dict[str, frozenset[str]] = {}
         self._joined: dict[str, str] = {}
 
@@ -88,10 +88,6 @@ class PageMarks:
                 found[tag].append(attributes)
         return found
 
-    def _values(self, name: str) -> set[str]:
-        found = {own[name] for own in self._tree.attributes if name in own}
-        return found | {value for element in self._left_out if (value := element.get(name)) is not None}
-
     def _attributes(self, tag: str, name: str) -> list[str]:
         return [value for element in self._tags[tag] if (value := element.get(name)) is not None]
 
@@ -100,10 +96,13 @@ class PageMarks:
         return self._attributes("a", "href")
 
     def _class(self) -> Iterable[str]:
-        return " ".join(self._values("class")).split()
+        left_out = {value for element in self._left_out if (value := element.get("class")) is not None}
+        return " ".join(self._tree.classes | left_out).split()
 
     def _id(self) -> Iterable[str]:
-        return _DIGITS.sub("#", "\n".join(self._values("id"))).split("\n")
+        found = {own["id"] for own in self._tree.attributes if "id" in own}
+        found |= {value for element in self._left_out if (value := element.get("id")) is not None}
+        return _DIGITS.sub("#", "\n".join(found)).split("\n")
 
     def _data(self) -> Iterable[str]:
         return (found.rstrip("=") for found in _DATA.findall(self._response.text))
@@ -148,7 +147,7 @@ class PageMarks:
         tree = self._tree
         if tree.tag[0] != "html":
             return []
-        frames = [0, *(i for i, tag in enumerate(tree.tag) if tag == "body" and tree.parent[i] == 0)]
+        frames = [0, *(tree.tag.index("body") for _ in range("body" in tree.tag))]
         return [f"{tree.tag[i]} {name}={value}" for i in frames for name, value in tree.attributes[i].items()]
 
     def _header(self) -> Iterable[str]:
