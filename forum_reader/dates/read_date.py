@@ -29,6 +29,7 @@ _YEARS = range(1971, 2100)  # software writes others for "never", as 0001-01-01 
 _OTHER_CALENDARS = frozenset((*range(1300, 1421), *range(2443, 2643)))  # of Iran and of the Buddhist era
 _PART_OF_DATE = re.compile(r"(?<![\w#№])(?:\d{1,2}|\d{4})(?!\w)")
 _COUNT = re.compile(r"\d{1,3}(?=\s+[^\W\d]{3})")  # `14 replies`
+_ISO = re.compile(r"(?<!\d)\d{4}-\d\d-\d\d(?!\d)")
 _WEEKDAY_BEHIND = re.compile(r"(?<!\d)(?:20)?\d\d([./-])\d\d\1\d\d\s?\(\w{1,3}\)")
 """`26/11/29(Sun)12:05:41`, `11/29/26(Sun)12:05`: the weekday decides the order."""
 _LONGEST = 100  # characters; no date is longer, and dateparser's time grows with the length
@@ -88,10 +89,10 @@ class DateReader:
         """Return the age, or the whole date with a named month, in a text of a form that dateparser does not read, or of a
         plugin's or a visitor's language.
         """
-        date = spotted(text) if OTHER_FORM.search(text) or AGE.search(text) else None
+        date = spotted(text) if OTHER_FORM.search(text) or AGE.search(text) or _ISO.search(text) else None
         if date is not None and date.back is not None and date.hour is None:
             return self._now - date.back, False
-        if date is None or date.year is None or date.month is None or date.day is None:
+        if date is None or date.year is None or date.month is None or date.day is None or (date.offset and _ISO.search(text)):
             return None, False
         return datetime(date.year, date.month, date.day, date.hour or 0, date.minute, date.second), True
 

@@ -404,6 +404,7 @@ def test_elapsed_time_is_read_in_any_language_and_a_month_is_not(text: str, lang
     [
         ("en", "by John D. on November 21, 2026 at 08:03"), ("de", "von Heidi W. am 21. November 2026 um 08:03"),
         ("de", "von Heidi W. am 21.11.2026 08:03"), ("fr", "par Marc D. le 21 novembre 2026 à 08:03"),
+        ("en", "Ben K 2026-11-21 08:03 | parent | link"),
         ("pt", "por Inês M. em 21 de novembro de 2026 às 08:03"), ("da", "af Ida M. d. 21. november 2026 kl. 08:03"),
     ],
 )  # fmt: skip
