@@ -14,7 +14,6 @@ from w3lib.encoding import html_body_declared_encoding, html_to_unicode, http_co
 
 if TYPE_CHECKING:
     from forum_reader.definition.page_requests import PageRequest
-    # dropped import
 
 
 class Headers(Protocol):

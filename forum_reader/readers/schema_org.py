@@ -262,7 +262,8 @@ def _id(text: str | None) -> str | None:
 
 
 def _microdata(tree: PageTree) -> list[Marked]:
-    scopes = [i for i, attributes in enumerate(tree.attributes) if "itemscope" in attributes]
+    marked = [i for i, own in enumerate(tree.attributes) if "itemprop" in own or "itemscope" in own]
+    scopes = [i for i in marked if "itemscope" in tree.attributes[i]]
     if not scopes:
         return []
     posts: list[Marked] = []
@@ -279,7 +280,7 @@ def _microdata(tree: PageTree) -> list[Marked]:
             parent = of[around] if around is not None else None
             posts.append(Marked(parent=parent, kinds=frozenset({kind}), places={"post": i}))
     if posts:
-        _properties(tree, of, posts)
+        _properties(tree, marked, of, posts)
     return posts if sum(bool(post.text) for post in posts) else []
 
 
@@ -291,12 +292,13 @@ def _around(tree: PageTree, i: int, of: Mapping[int, int]) -> Iterator[int]:
         up, steps = tree.parent[up], steps + 1
 
 
-def _properties(tree: PageTree, of: Mapping[int, int], posts: list[Marked]) -> None:
-    """Assign each property to the innermost scope around it, in one pass; a person's name is its post's author."""
+def _properties(tree: PageTree, marked: Iterable[int], of: Mapping[int, int], posts: list[Marked]) -> None:
+    """Assign each property to the innermost scope around it, in one pass; a person's name is its post's author. `marked`: the
+    elements with properties and scopes.
+    """
     open_: list[int] = []
-    for i, attributes in enumerate(tree.attributes):
-        if not attributes:
-            continue
+    for i in marked:
+        attributes = tree.attributes[i]
         while open_ and tree.end[open_[-1]] <= i:
             open_.pop()
         name = attributes.get("itemprop")

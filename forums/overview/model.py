@@ -39,8 +39,6 @@ from .boards import Boards, BoardState, BoardView, fails
 if TYPE_CHECKING:
     from workers.overview import Overview
 
-    # dropped import
-
 
 Drifts = Mapping[tuple[str, str, str], tuple[float, float]]
 """(site, kind of page, figure) -> value now, and the baseline (`forums.state.site_faults.drifted`)."""

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from forum_reader.definition.pages import PageKind
     from forum_reader.reading.read_page import MoreComments
 
-    # dropped import
     from .thread_reading import Reading
 
 
