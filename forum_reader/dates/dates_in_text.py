@@ -60,6 +60,7 @@ for _phrase in (*LESS_THAN_ONE, *DAYS_BACK):
         _FIRST_WORDS.setdefault(re.split(r"[^\w'’-]", _phrase)[0], []).append(_phrase)
 _LETTERS = re.compile(r"[^\W\d_][\w'’-]*")
 _LONGEST_DAY_WORD = 60
+_AUGUST = 8
 _BEFORE_TIME = 5  # characters between a day and its time: ` at `
 OTHER_FORM = re.compile(
     "[\u0530-\u10ff\u1200-\u137f\u1780-\u17ff\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069]"
@@ -121,6 +122,9 @@ def _spotted(text: str) -> Spotted | None:
     if (iso := _ISO.search(text)) and _is_day(int(iso[2]), int(iso[3])):
         return _with_half(_of_iso(iso), text, iso)
     day = _day(text)
+    age = _relative(text) if day is not None and day.year is None and day.month == _AUGUST else None
+    if day is not None and age is not None and age.whole[0] < day.span[1] and day.span[0] < age.whole[1]:
+        return age  # in `3 days ago 14 replies` is a day of August (`ago 14`) of other languages
     time = _time(text, day)
     if day is None:
         return _day_word(text, time) or _relative(text) or time

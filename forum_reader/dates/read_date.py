@@ -19,7 +19,7 @@ from .language import Form, Other, OutOfTime, ask, learn_shape, learn_text, numb
 from .normalised import in_common_era, plain, without_directions
 from .post_calendar import Calendar
 from .short_forms import EAST, just_now, latest, year_is_missing
-from .words import in_halves, in_known_words, is_english, on_24_hours
+from .words import WEEKDAYS, in_halves, in_known_words, is_english, on_24_hours
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _OF_MAIL = re.compile(r"(?:[A-Z][a-z]{2}, ?)?\d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d(?::\d\d)? (?:[+-]\d{4}|GMT|UTC?|Z)")
@@ -30,6 +30,7 @@ _OTHER_CALENDARS = frozenset((*range(1300, 1421), *range(2443, 2643)))  # of Ira
 _PART_OF_DATE = re.compile(r"(?<![\w#№])(?:\d{1,2}|\d{4})(?!\w)")
 _COUNT = re.compile(r"\d{1,3}(?=\s+[^\W\d]{3})")  # `14 replies`
 _ISO = re.compile(r"(?<!\d)\d{4}-\d\d-\d\d(?!\d)")
+_WORD = re.compile(r"[^\W\d_]{2,}")
 _WEEKDAY_BEHIND = re.compile(r"(?<!\d)(?:20)?\d\d([./-])\d\d\1\d\d\s?\(\w{1,3}\)")
 """`26/11/29(Sun)12:05:41`, `11/29/26(Sun)12:05`: the weekday decides the order."""
 _LONGEST = 100  # characters; no date is longer, and dateparser's time grows with the length
@@ -191,9 +192,14 @@ class DateReader:
 def _part(text: str) -> str:
     """Return the stretch of a text that holds a date, without its weekday; all of it where that is not known."""
     date = None if EAST.search(text) or OTHER_FORM.search(text) else spotted(text)
-    if date is None or date.precision < 2 or not date.whole[1]:
+    if date is None or not date.whole[1]:
         return text
     begins, ends = date.whole
+    if date.precision < 2:  # a time: `Posted Saturday at 8:03`
+        days = [one.start() for one in _WORD.finditer(text, 0, begins) if one[0].lower() in WEEKDAYS]
+        if not days:
+            return text
+        begins = days[-1]
     others = _COUNT.sub("", f"{text[:begins]} / {text[ends:]}")
     return text if _PART_OF_DATE.search(others) else text[begins:ends].strip()
 

@@ -393,6 +393,7 @@ def test_english_of_feeds_and_plugins_on_boards_of_other_languages(language: str
         ("hace 3 semanas", "ru", "2026-11-01T12:50:00+00:00"), ("منذ 3 ساعات", "en", "2026-11-22T09:50:00+00:00"),
         ("2 tuần trước", "en", "2026-11-08T12:50:00+00:00"), ("3 dni temu", "de", "2026-11-19T12:50:00+00:00"),
         ("5. listopad 2020", "en", None), ("3 posts", "de", None), ("3 m", "ru", None), ("Ann 3", "ru", None),
+        ("3 days ago 14 replies", "en", "2026-11-19T12:50:00+00:00"), ("3 days ago 3", "it", "2026-11-19T12:50:00+00:00"),
     ],
 )  # fmt: skip
 def test_elapsed_time_is_read_in_any_language_and_a_month_is_not(text: str, language: str, moment: str | None) -> None:
@@ -404,9 +405,10 @@ def test_elapsed_time_is_read_in_any_language_and_a_month_is_not(text: str, lang
     [
         ("en", "by John D. on November 21, 2026 at 08:03"), ("de", "von Heidi W. am 21. November 2026 um 08:03"),
         ("de", "von Heidi W. am 21.11.2026 08:03"), ("fr", "par Marc D. le 21 novembre 2026 à 08:03"),
-        ("en", "Ben K 2026-11-21 08:03 | parent | link"),
+        ("en", "Ben K 2026-11-21 08:03 | parent | link"), ("en", "Posted Saturday at 8:03"), ("en", "by ida on Saturday 8:03 am"),
+        ("de", "Verfasst: Samstag, 8:03 Uhr"), ("fr", "Posté samedi à 8:03"), ("es", "Publicado el sábado a las 8:03"),
         ("pt", "por Inês M. em 21 de novembro de 2026 às 08:03"), ("da", "af Ida M. d. 21. november 2026 kl. 08:03"),
     ],
 )  # fmt: skip
-def test_the_initial_of_a_name_is_no_part_of_a_date(language: str, text: str) -> None:
+def test_other_words_and_the_initial_of_a_name_are_no_part_of_a_date(language: str, text: str) -> None:
     assert read(text, language) == DAY

@@ -129,7 +129,8 @@ def test_a_name_or_a_date_is_a_text_next_to_elements(line: str) -> None:
     (first, *_) = compiled("html", learned["rows"])(pages[0].root)
     values = [compiled("html", learned["fields"][name])(first)[0] for name in ("author", "created_at")]
     author, date = (value if isinstance(value, str) else "".join(value.itertext()) for value in values)
-    assert (author.strip(), date.split()[:2]) == ("walter", ["2026-11-19", "10:15"])
+    read, _ = DateReader(datetime(2026, 11, 29, tzinfo=UTC), language=None, time_zone="UTC").read(date)
+    assert (author.strip(), read) == ("walter", datetime(2026, 11, 19, 10, 15, tzinfo=UTC))
 
 
 def test_a_label_in_the_element_of_a_date_and_a_row_of_headings_are_left_out() -> None:
