@@ -18,7 +18,7 @@ BROWSER = """
 import mmap, os, sys, time
 reserved = mmap.mmap(-1, 64 << 30, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000)  # MAP_NORESERVE
 if os.fork():
-    time.sleep(3)
+    time.sleep(10)  # until the supervisor has seen the browser, on a busy machine, too
     os._exit(0)
 os.setsid()
 print("browser:", os.getpid(), flush=True)
