@@ -6,7 +6,7 @@ import argparse
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -68,16 +68,27 @@ def handed_over(options: CrawlerOptions) -> Iterator[tuple[list[str], int]]:
 
 def received(descriptor: int) -> CrawlerOptions:
     """Return what this process was handed over."""
+    return msgspec.json.decode(_content(descriptor), type=CrawlerOptions)
+
+
+def _content(descriptor: int) -> bytes:
     with os.fdopen(descriptor, "rb") as file:
         file.seek(0)
-        return msgspec.json.decode(file.read(), type=CrawlerOptions)
+        return file.read()
 
 
 def own_options() -> CrawlerOptions:
     """Read the command line of this process. A wrong one ends it with one line and exit code 2."""
     parser = _parser()
     given = parser.parse_args()
-    return _options(parser, given) if given.given_fd is None else received(given.given_fd)
+    if given.given_fd is None:
+        return _options(parser, given)
+    content = _content(given.given_fd)
+    if not content.startswith(b"["):
+        return msgspec.json.decode(content, type=CrawlerOptions)
+    # Its supervisor is of the version before, and its files were replaced: all but two of the options are on the line.
+    arguments, settings = msgspec.json.decode(content, type=tuple[dict[str, str], dict[str, str]])
+    return replace(_options(parser, given), arguments=arguments, settings=settings)
 
 
 def parse(arguments: Sequence[str]) -> CrawlerOptions:
@@ -105,7 +116,15 @@ def _options(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Craw
         node=given.node,
         parent=given.parent,
         owner=given.owner,
+        story=msgspec.json.decode(given.story, type=SlotStory),
+        **{name: getattr(given, name) for name in _FORMER},
     )
+
+
+_FORMER: dict[str, type[str | int]] = dict.fromkeys(("loads", "consumer", "job_of", "log_file"), str) | dict.fromkeys(
+    ("pulse_fd", "page_fd"), int
+)
+"""Written on the line by supervisors of the version before, for one release; with `story`."""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -121,6 +140,11 @@ def _parser() -> argparse.ArgumentParser:
     supervisor.add_argument("--parent", type=int, metavar="PID", help="end when this process does")
     supervisor.add_argument("--owner", default="", metavar="ID", help="keep its leases under this id, which no other process has")
     supervisor.add_argument("--given-fd", type=int, metavar="FD", help="read all options there, as JSON")
+    for name, kind in _FORMER.items():
+        supervisor.add_argument(
+            f"--{name.replace('_', '-')}", type=kind, default=None if kind is int else "", help=argparse.SUPPRESS
+        )
+    supervisor.add_argument("--story", default="{}", help=argparse.SUPPRESS)
     return parser
 
 

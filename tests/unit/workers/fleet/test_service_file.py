@@ -11,7 +11,8 @@ import redis
 
 from redis_components.errors import ConfigError
 from workers.fleet.sizes import as_declared, default_fleet, desired_fleet, services_in_file
-from workers.process.options import CrawlerOptions, handed_over, parse, received
+from workers.process.memory import private_memory
+from workers.process.options import CrawlerOptions, handed_over, own_options, parse, received
 from workers.state.registry import Registry, Slot, SlotStory
 from workers.state.services import ServiceRecord, Services
 
@@ -95,3 +96,19 @@ def test_a_crawler_is_launched_as_declared(file: Path, redis_client: redis.Redis
         assert (there.slot, there.parent) == (slot, 1), "another process's command line is read without its memory"
         assert received(os.dup(descriptor)) == options
     assert as_declared(redis_client, CrawlerOptions(spider="other")) == CrawlerOptions(spider="other")
+
+
+def test_a_supervisor_of_the_version_before_launches_a_crawler_of_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a node's files are replaced while it runs: 49295b45 writes all options but two on the line."""
+    memory = private_memory("trawl-test")
+    os.write(memory, b'[{"category":"x"},{"DOWNLOAD_DELAY":"0.5"}]')
+    line = (
+        "books-1 --slot 3 --token 7 --node=n@h --parent=1 --pulse-fd=8 --page-fd=9 --loads=shop_books --consumer=none "
+        '--job-of=books --owner=o --log-file=/logs/b --story={"restarts":2,"last_exit":null,"quick_ends":1,"failed_configs":[]}'
+    )
+    monkeypatch.setattr("sys.argv", ["crawler", *line.split(), f"--given-fd={memory}"])
+    assert own_options() == CrawlerOptions(
+        spider="books-1", arguments={"category": "x"}, settings={"DOWNLOAD_DELAY": "0.5"}, loads="shop_books", consumer="none",
+        job_of="books", slot=Slot(spider="books-1", number=3, token=7, owner="n@h"), node="n@h", parent=1, pulse_fd=8, page_fd=9,
+        owner="o", log_file="/logs/b", story=SlotStory(restarts=2, quick_ends=1),
+    )  # fmt: skip
