@@ -200,6 +200,7 @@ def test_no_tag_has_more_attributes_than_were_counted(markup: str) -> None:
         small.setattr(reading_budget, "_MOST_ATTRIBUTES", 4)
         small.setattr(reading_budget, "_SHORT", 2)
         small.setattr(reading_budget, "_UNSEEN", 0)
+        small.setattr(reading_budget, "_LONG_TAG", reading_budget.re.compile(r"<[A-Za-z][^>]{2,}"))
         ordinary = reading_budget.extraordinary(markup) is None
     root = etree.HTML(f"<p>{markup}")
     most = max(len(element.attrib) for element in root.iter(etree.Element))
