@@ -202,6 +202,9 @@ def _parts(selector: str, *, is_xml: bool) -> tuple[tuple[frozenset[str], str], 
     )
 
 
+_OF_CSS = "descendant-or-self::"  # all paths of CSS begin so, and select nodes
+
+
 class HtmlFinder:
     """A selector of HTML. `parts`: of those separated by commas, the needed classes and the path; most alternatives in a profile
     are for other skins than the page's.
@@ -219,12 +222,12 @@ class HtmlFinder:
         found = self._search(node)
         return found if isinstance(found, list) else [found]  # functions give a string, a number or a boolean
 
-    def is_in(self, root: Any) -> bool:
-        """Return True if a page has a match: the search ends at the first one."""
+    def first(self, root: Any) -> Found:
+        """Return the first match of CSS, where the search ends, or all matches of XPath."""
         if self._first is None:
-            self._first = _xpath(self._path if self._path.startswith("(") else f"({self._path})[1]")
+            self._first = _xpath(f"({self._path})[1]") if self._path.startswith(_OF_CSS) else self._search
         found = self._first(root)
-        return isinstance(found, list) and bool(found) and not isinstance(found[0], str)
+        return found if isinstance(found, list) else [found]
 
     def on_page(self, classes: frozenset[str]) -> HtmlFinder | None:
         """Return the selector without the parts that a page with these classes has no match of; None where none is left."""

@@ -92,9 +92,12 @@ class Document:
         return _without_blanks(fitting(node)) if fitting else []
 
     def _is_on_page(self, select: Select) -> bool:
-        """Return True if the page has a match of any of the selectors."""
-        fitting = [one for finder in select.finders if (one := self._fitting(finder))]
-        return any(isinstance(one, HtmlFinder) and one.is_in(self.root) for one in fitting) or bool(self.find(select))
+        """Return True if the page has a match of a selector: each search ends at its first one, unless that is blank."""
+        for finder in filter(None, map(self._fitting, select.finders)):
+            found = finder.first(self.root) if isinstance(finder, HtmlFinder) else finder(self.root)
+            if found and (_without_blanks(found) or _without_blanks(finder(self.root))):
+                return True
+        return False
 
     def _fitting(self, finder: Finder) -> Finder | None:
         """Return the finder without the parts that need classes which the page has not; None where none is left."""

@@ -95,13 +95,14 @@ class PageMarks:
     def _hrefs(self) -> list[str]:
         return self._attributes("a", "href")
 
+    def _outside_of_tree(self, name: str) -> set[str]:
+        return {value for element in self._left_out if (value := element.get(name)) is not None}
+
     def _class(self) -> Iterable[str]:
-        left_out = {value for element in self._left_out if (value := element.get("class")) is not None}
-        return " ".join(self._tree.classes | left_out).split()
+        return " ".join(self._tree.classes | self._outside_of_tree("class")).split()
 
     def _id(self) -> Iterable[str]:
-        found = {own["id"] for own in self._tree.attributes if "id" in own}
-        found |= {value for element in self._left_out if (value := element.get("id")) is not None}
+        found = {own["id"] for own in self._tree.attributes if "id" in own} | self._outside_of_tree("id")
         return _DIGITS.sub("#", "\n".join(found)).split("\n")
 
     def _data(self) -> Iterable[str]:
@@ -147,7 +148,7 @@ class PageMarks:
         tree = self._tree
         if tree.tag[0] != "html":
             return []
-        frames = [0, *(tree.tag.index("body") for _ in range("body" in tree.tag))]
+        frames = [0, tree.tag.index("body")] if "body" in tree.tag else [0]
         return [f"{tree.tag[i]} {name}={value}" for i in frames for name, value in tree.attributes[i].items()]
 
     def _header(self) -> Iterable[str]:
