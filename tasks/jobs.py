@@ -201,13 +201,9 @@ def crawl_once(
     `cancel_crawl(task_id)` stops it gracefully; `app.control.revoke(task_id, terminate=True)` does the same in a prefork worker,
     and takes its result. Raises ConfigError for what cannot be crawled so, NoRoom where the node has no process to spare.
     """
-    from workers.node.crawl_once import (
-        OnceOrder,
-        ReactorHung,  # not before a fork: it brings Twisted
-    )
-    from workers.node.crawl_once import crawl_once as crawl
+    from workers.node import crawl_once as small  # not before a fork: it brings Twisted
 
-    order = OnceOrder(spider=spider, arguments=arguments or {}, settings=settings or {}, timeout_s=timeout, items=items)
+    order = small.OnceOrder(spider=spider, arguments=arguments or {}, settings=settings or {}, timeout_s=timeout, items=items)
     with NODE.room(self.request.hostname, "once").place() as place:
         if place is None:
             raise NoRoom(
@@ -217,8 +213,8 @@ def crawl_once(
             )
         with _RunLink(self.request.id, order.spider, self.request.hostname) as link:
             try:
-                result = crawl(order, cancelled=link.cancelled)
-            except ReactorHung as error:
+                result = small.crawl_once(order, cancelled=link.cancelled)
+            except small.ReactorHung as error:
                 link.ended(OnceOutcome.HUNG, str(error))
                 if current_process().name == "MainProcess":  # a worker of threads: it cannot be replaced from here
                     raise

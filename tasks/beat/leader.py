@@ -2,10 +2,10 @@
 
     celery -A tasks beat        (`beat_scheduler` in celeryconfig.py names this class)
 
-The leader is elected in Redis (`workers.state.beats`), which also has the rounds (`workers.state.beats`):
-before a round is sent, the leader notes it with its fencing token, afterwards that it was sent. A round that was noted and not
-confirmed is sent again, under the same name, and a worker begins a round once (`tasks.base`). Time is Redis's. No call waits for
-long: a beat that cannot reach Redis tries again each second, and logs that once.
+The leader is elected in Redis, which also has the rounds (`workers.state.beats`): before a round is sent, the leader notes it
+with its fencing token, afterwards that it was sent. A round that was noted and not confirmed is sent again, under the same name,
+and a worker begins a round once (`tasks.base`). Time is Redis's. No call waits for long: a beat that cannot reach Redis tries
+again each second, and logs that once.
 """
 
 from __future__ import annotations
