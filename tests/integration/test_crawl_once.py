@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,7 +16,6 @@ from cli.main import main
 from redis_components.scrapy_glue.engine import config_of, name_owner
 from tests.support import warm_start
 from tests.support.fleet import ROOT, ToyFleet, toy_environment
-from tests.support.processes import wait_until
 from workers.node.crawl_once import OnceOrder
 from workers.state.history import Run, Runs
 
@@ -101,21 +99,12 @@ def test_one_process_crawls_as_often_as_wanted_and_every_crawl_can_be_ended(flee
     assert runs[6].pid != runs[5].pid
 
 
-def test_a_worker_of_threads_crawls_several_at_once_on_one_reactor_and_ctrl_c_cancels(fleet: ToyFleet, tmp_path: Path) -> None:
+def test_a_worker_of_threads_crawls_several_at_once_on_one_reactor(fleet: ToyFleet) -> None:
     node = fleet.node("a", "-Q", "once", "--pool=threads", "--concurrency=3", "--loglevel=INFO")
     assert json.loads(fleet.run(SIDE_BY_SIDE, timeout_s=200)) == ["timeout"] * 3
     runs = runs_of(fleet).values()
     assert len({run.pid for run in runs}) == 1
     assert max(run.started_at for run in runs) < min(run.ended_at or 0 for run in runs)
-
-    command = [sys.executable, "-m", "cli.main", "crawl-once", "toy", "--worker", "--queue=once", "--json"]
-    log = tmp_path / "cli.log"
-    with log.open("w") as said, warm_start.Popen(command, cwd=ROOT, env=fleet.environment, stdout=said, stderr=said) as process:
-        wait_until(lambda: len(runs_of(fleet)) == 4, fleet.said, 60)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 1, log.read_text()
-    *_, result = log.read_text().splitlines()
-    assert json.loads(result)["outcome"] == "cancelled"
 
     node.process.terminate()
     assert node.wait(60) == 0
@@ -261,7 +250,6 @@ def test_trawl_crawl_runs_a_process_and_says_what_came_of_it(redis_url: str, tmp
     [
         (["toy", "-a", "x"], "-a 'x' must have the form NAME=VALUE"),
         (["toy", "-o", "items.txt"], "items.txt"),
-        (["toy", "-o", "items.csv", "--worker"], "must end with .jsonl"),
     ],
 )
 def test_trawl_crawl_refuses_what_it_cannot_do(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
