@@ -8,27 +8,22 @@ from __future__ import annotations
 import argparse
 import gc
 import os
-import re
 import signal
 import socket
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from redis_components import defaults
 from redis_components.errors import TrawlError
 from redis_components.server.printable import in_one_line
-from redis_components.server.variables import load_env_file, refuse_example_secrets, variable
+from redis_components.server.variables import load_env_file, refuse_example_secrets
 
 if TYPE_CHECKING:
     import uvicorn
     from fastapi import FastAPI
 
-DEFAULT_SERVICES = defaults.FLEET
 DEFAULT_PORT = 9410
-
-_SERVICE = re.compile(r"([A-Za-z_][\w.-]*)(?:=(\d{1,9}))?", re.ASCII)
 
 
 class ServeError(TrawlError):
@@ -37,7 +32,9 @@ class ServeError(TrawlError):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the exporter; the exit code."""
-    return program(lambda: _serve(_options(arguments)))
+    about = "Serve the fleet's metrics for Prometheus, and a status page."
+    options = parsed(arguments, "python -m monitoring.exporter", about, DEFAULT_PORT)
+    return program(lambda: _serve(options.host, options.port))
 
 
 def program(run: Callable[[], None]) -> int:
@@ -53,8 +50,9 @@ def program(run: Callable[[], None]) -> int:
     return 0
 
 
-def _serve(options: argparse.Namespace) -> None:
+def _serve(host: str, port: int) -> None:
     from redis_components.embedded import redis_url  # after the signal handlers: loading takes a while, and a signal may come
+    from workers.fleet.sizes import default_fleet
 
     from .api.access import Tokens
     from .app import create_app
@@ -62,9 +60,9 @@ def _serve(options: argparse.Namespace) -> None:
     from .source import Source
 
     refuse_example_secrets(os.environ)
-    hosts = allowed_hosts() | {options.host.lower()}
-    tokens, source = Tokens.that_are_set(), Source(redis_url(), named_services(options.spiders))
-    with listen(options.host, options.port) as listener:
+    default_fleet()  # a declaration that cannot be read is refused now
+    hosts, tokens, source = allowed_hosts() | {host.lower()}, Tokens.that_are_set(), Source(redis_url(), None)
+    with listen(host, port) as listener:
         sys.stdout.write(f"exporter at {url_of(listener)} (/metrics, /livez, /healthz, /readyz), reading {source.name}\n")
         sys.stdout.flush()
         serve(create_app(source, hosts=hosts, tokens=tokens), listener)
@@ -121,37 +119,12 @@ def url_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-# the command line
-
-
-def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m monitoring.exporter", description="Serve the fleet's metrics for Prometheus, and a status page."
-    )
+def parsed(arguments: Sequence[str] | None, program: str, description: str, port: int) -> argparse.Namespace:
+    """Parse the command line of a server, with this default port."""
+    parser = argparse.ArgumentParser(prog=program, description=description)
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    parser.add_argument("--port", type=port_number, default=DEFAULT_PORT, help="default: %(default)s; 0 takes any free one")
-    parser.add_argument(
-        "--spiders",
-        type=parse_services,
-        default=variable("TRAWL_FLEET") or None,  # a text, so that it is checked as an argument is
-        metavar="NAME[=N],...",
-        help="the services to look at, with the number of crawlers that each should have until it is scaled "
-        f"(default: those that are declared, in TRAWL_FLEET, trawl.toml or Redis; else {DEFAULT_SERVICES})",
-    )
+    parser.add_argument("--port", type=port_number, default=port, help="default: %(default)s; 0 takes any free one")
     return parser.parse_args(arguments)
-
-
-def named_services(spiders: Mapping[str, int | None] | None) -> Mapping[str, int | None] | None:
-    """Return the services to look at, where they are named; None: those that are declared at the time. Raises ConfigError for a
-    declaration that cannot be read.
-    """
-    fleet = variable("TRAWL_FLEET")
-    if spiders is not None and (not fleet or None in spiders.values() or spiders != parse_services(fleet)):
-        return spiders
-    from workers.fleet.sizes import default_fleet
-
-    default_fleet()
-    return None
 
 
 def port_number(text: str) -> int:
@@ -159,20 +132,6 @@ def port_number(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) <= 65_535):
         raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 65535, got {text!r}")
     return int(text)
-
-
-def parse_services(text: str) -> dict[str, int | None]:
-    """Parse `forum_list=1,other` to `{"forum_list": 1, "other": None}`: the form of TRAWL_FLEET, where a number may
-    be missing.
-    """
-    services: dict[str, int | None] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        if not (m := _SERVICE.fullmatch(part)):
-            raise argparse.ArgumentTypeError(f"{part!r} is not a spider's name; an example: {DEFAULT_SERVICES}")
-        services[m[1]] = int(m[2]) if m[2] else None
-    if not services:
-        raise argparse.ArgumentTypeError(f"names no spider; an example: {DEFAULT_SERVICES}")
-    return services
 
 
 if __name__ == "__main__":

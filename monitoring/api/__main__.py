@@ -5,12 +5,11 @@ Exit code 0 after a signal, 1 if it cannot serve, 2 for wrong use.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Sequence
 
-from monitoring.exporter import listen, port_number, program, serve, url_of
+from monitoring.exporter import listen, parsed, program, serve, url_of
 from redis_components.server.variables import refuse_example_secrets
 
 DEFAULT_PORT = 6800
@@ -20,10 +19,7 @@ ANSWER_S = 5
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the API; the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m monitoring.api", description="Serve the fleet's HTTP API.")
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    parser.add_argument("--port", type=port_number, default=DEFAULT_PORT, help="default: %(default)s; 0 takes any free one")
-    options = parser.parse_args(arguments)
+    options = parsed(arguments, "python -m monitoring.api", "Serve the fleet's HTTP API.", DEFAULT_PORT)
     return program(lambda: _serve(options.host, options.port))
 
 
