@@ -19,7 +19,7 @@ COMMANDS = {  # in the order of the help: panel, the function or group in `cli.c
     "sites": (
         START,
         OF_FORUMS,
-        "Make, try, list and show site files, remove sites with their data; the limits of sites as they are now.",
+        "Make, try, list and show site files, remove sites with their data.",
     ),
     "watch": (START, OF_FORUMS, "Watch a forum: learn its pages, start everything here, open the page with its posts."),
     "up": (START, "up.up", "Start Redis, a worker with its crawlers, beat, Flower and the exporter here, until Ctrl-C."),
@@ -42,7 +42,7 @@ COMMANDS = {  # in the order of the help: panel, the function or group in `cli.c
     "scale": (CHANGE, "scale.scale", "Set the number of crawlers of a service."),
     "autoscale": (CHANGE, "scale.autoscale", "Scale a service automatically between two bounds."),
     "roll": (CHANGE, "deploy.roll", "Replace running crawlers by new processes, one after the other."),
-    "limit": (CHANGE, "limit.limit", "Limit the requests that all crawlers together send to a site."),
+    "limit": (CHANGE, "limit.limit", "Limit the requests that all crawlers together send to a site; show what each gets."),
     "pause": (CHANGE, "hold.pause", "Start no more requests; crawlers stay, and queued requests wait."),
     "drain": (CHANGE, "hold.drain", "Accept no new work; queued requests are crawled to the end."),
     "stop": (CHANGE, "hold.stop", "Stop the crawlers of a service, or of one slot."),
@@ -110,7 +110,7 @@ RENAMED = {  # until the release after 0.1
     "capacity": "nodes capacity",
     "consume": "items consume",
     "versions": "services versions",
-    "lanes": "sites lanes",
+    "lanes": "limit",
     "reparse": "sites reparse",
     "tail": "events tail",
     "query": "search",
@@ -189,7 +189,7 @@ def is_changing(arguments: Sequence[str]) -> bool:
     for count in (3, 2, 1):
         name = " ".join(words[:count])
         if len(words) >= count and name in _CHANGING:
-            return name not in _SHOW_WITHOUT_OPTIONS or bool(set(words[count:]) - {"--json", "--history"})
+            return name not in _SHOW_WITHOUT_OPTIONS or any(word[:1] == "-" and word != "--json" for word in words[count:])
     return _CHANGES_WITH_OPTION.get(words[0], "") in words
 
 

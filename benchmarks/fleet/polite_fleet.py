@@ -76,7 +76,8 @@ class PoliteFleet(WatchedFleet):
     def slowed(self) -> float | None:
         """Return the rate to which complaints have lowered the site's."""
         lane = self.site.url.removeprefix("http://")
-        return lanes.state_of(self.client, KEYS.limits, lane, self.registry.now()).slowed
+        found = lanes.look(self.client, KEYS.limits, [], self.registry.now())
+        return next((one.state.slowed for one in found if one.lane == lane), None)
 
 
 # What happens, each for so many seconds

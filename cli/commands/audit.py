@@ -24,7 +24,7 @@ from redis_components.embedded.files import FILE, private_folder
 from redis_components.errors import TrawlError
 from redis_components.server.url import impatient
 from workers.fleet.holds import who
-from workers.state.reports import Act, append, latest, without_secrets
+from workers.state.reports import KEPT, Act, append, latest, without_secrets
 
 FILE_NAME = "audit.jsonl"
 MOST_BYTES = 10 << 20  # then it becomes `audit.jsonl.1`
@@ -32,6 +32,9 @@ MOST_BYTES = 10 << 20  # then it becomes `audit.jsonl.1`
 
 def audit(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, metavar="N", help="At most this many.")] = 50,
+    act: Annotated[
+        str | None, typer.Option(metavar="WORD", help="Only acts that begin with this word, as limit or pause.")
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
     """Show the commands and tasks that changed something, the newest first: user, time, origin, act and outcome.
@@ -43,9 +46,10 @@ def audit(
 
         trawl audit
         trawl audit --limit 1000 --json
+        trawl audit --act limit
     """
     with running_client(as_json) as client:
-        found = latest(client, limit)
+        found = [one for one in latest(client, limit if act is None else KEPT) if act in (None, one.what[0])][:limit]
     columns: Columns = {
         "when": lambda act: iso(act.at),
         "who": "by",

@@ -1,8 +1,7 @@
-"""`trawl limit` and `trawl sites lanes`: the limits of the requests that all crawlers together send to a site."""
+"""`trawl limit`: the limits of the requests that all crawlers together send to a site, and what each site gets now."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import redis
@@ -11,20 +10,14 @@ import typer
 from cli.access import redis_client
 from cli.names import either
 from cli.views.options import AsJson, SiteOption
-from cli.views.output import iso
 from cli.views.tables import Columns, show
-from redis_components.admin.inspector import CrawlRecords
-from redis_components.admin.lanes import LaneView, as_dicts, look
+from redis_components.admin.lanes import as_dicts
 from redis_components.errors import ConfigError, did_you_mean
 from redis_components.keys import lane_state_key, limits_key
 from redis_components.politeness import limits
-from redis_components.server.untrusted_values import server_time
 from workers.application import application
 from workers.fleet.holds import known_site, who
-from workers.state.reports import KEPT, latest
 
-MOST_HISTORY = 100
-_SETS = {"--rate", "--concurrency", "--weight", "--per-hour", "--per-day", "--quiet", "--remove"}
 Site = Annotated[
     str | None, typer.Argument(metavar="SITE", help="The name of a site file, a host or a domain with its subdomains.")
 ]
@@ -38,7 +31,6 @@ Quiet = Annotated[
     str | None, typer.Option(metavar="HOURS", help='Nothing is sent in these, as "01:00-06:00 Europe/Berlin" (else UTC).')
 ]
 Remove = Annotated[bool, typer.Option("--remove", help="Remove the site's limits; the site file sets its own again.")]
-History = Annotated[bool, typer.Option("--history", help="Show who changed the limits, when, and how; of one site or of all.")]
 
 
 def limit(
@@ -52,13 +44,15 @@ def limit(
     per_day: PerDay = None,
     quiet: Quiet = None,
     remove: Remove = False,
-    history: History = False,
     as_json: AsJson = False,
 ) -> int:
-    """Limit the requests that all crawlers together send to a site. Without options: show what is limited.
+    """Limit the requests that all crawlers together send to a site. Without options: show what each site gets now.
 
     Every crawler obeys with its next exchange. New limits replace the former ones, and those of the site file. Requests wait in
-    the frontier until the limits allow them; other sites are not delayed.
+    the frontier until the limits allow them; other sites are not delayed. `trawl audit --act limit` shows who changed them.
+
+    Shown are the sites that have limits, asked to be left alone, or answered badly. **now** is the slowest of a site's limit, its
+    robots.txt, and what complaints have lowered it to. **wait** counts requests of all services.
 
     **Examples:**
 
@@ -68,17 +62,13 @@ def limit(
         trawl limit books --weight 3
         trawl limit books --rate 1 --quiet "23:00-06:00 Europe/Berlin"
         trawl limit example.org --remove
-        trawl limit example.org --history
+        trawl limit --json | jq '.[] | select(.state == "left alone") | .site'
     """
     site = either(site, of_site)
     named = {"rate": rate, "concurrency": concurrency, "weight": weight, "per_hour": per_hour, "per_day": per_day, "quiet": quiet}
     given: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
     if site is None and (given or remove):
         raise ConfigError("name a site: trawl limit SITE --rate N")
-    if history:
-        if given or remove:
-            raise ConfigError("--history cannot be combined with limits")
-        return _show_history(site, as_json)
     if given and remove:
         raise ConfigError("--remove cannot be combined with limits")
     if burst != 1 and rate is None:
@@ -103,33 +93,16 @@ def _check(client: redis.Redis, key: str, site: str) -> None:
         known_site(site, anything=False)
 
 
-def _options(what: Sequence[str]) -> set[str]:
-    return {word.partition("=")[0] for word in what}
-
-
-def _show_history(site: str | None, as_json: bool) -> int:
-    with redis_client() as client:
-        acts = [act for act in latest(client, KEPT) if act.what[:1] == ("limit",) and _SETS & _options(act.what)]
-    if site is not None:
-        acts = [act for act in acts if site in act.what[1:]]
-    rows = [{"at": act.at, "by": act.by, "what": act.what, "outcome": act.outcome} for act in acts[:MOST_HISTORY]]
-    columns: Columns = {
-        "when": lambda row: iso(row["at"]),
-        "who": "by",
-        "what": lambda row: " ".join(row["what"][1:]),
-        "outcome": "outcome",
-    }
-    show(rows, columns, as_json, empty="no limits were changed" + (f" of {site}" if site else ""))
-    return 0
-
-
 def _show(client: redis.Redis, key: str, only: str | None, as_json: bool) -> None:
     rows = as_dicts(client, key, only)
     columns: Columns = {
         "site": "site",
+        "state": "state",
+        "now": lambda row: "" if row["rate_now"] is None else f"{row['rate_now']:.3g}/s",
+        "wait": "waiting",
+        "next": _next_in,
+        "why": "why",
         "limits": _in_words,
-        "left alone for": lambda row: f"{row['left_alone_s']:.0f} s" if row["left_alone_s"] else "",
-        "by": "by",
     }
     show(rows, columns, as_json, empty="" if rows else _unlimited(client, key, only))
 
@@ -153,53 +126,6 @@ def _in_words(row: dict[str, Any]) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def lanes(as_json: AsJson = False) -> int:
-    """Show the sites that have limits, that asked to be left alone, or that answered badly.
-
-    **rate now** is the slowest of the site's limit, its robots.txt, and what complaints have lowered it to. **waiting** are
-    requests of all services. Sites without limits are not shown: their requests wait in the queue.
-
-    **Examples:**
-
-        trawl sites lanes
-        trawl sites lanes --json | jq '.[] | select(.state == "left alone") | .site'
-    """
-    with redis_client() as client:
-        crawls = [record.keys for record in CrawlRecords(client).all().values() if not record.redis]
-        found = look(client, limits_key(), crawls, server_time(client))
-    columns: Columns = {
-        "site": "site",
-        "state": "state",
-        "rate now": lambda row: "" if row["rate_now"] is None else f"{row['rate_now']:.3g}/s",
-        "waiting": "waiting",
-        "next in": _next_in,
-        "why": "why",
-    }
-    show([_lane(one) for one in found], columns, as_json, empty="no site is limited")
-    return 0
-
-
 def _next_in(row: dict[str, Any]) -> str:
     wait_s = max(row["left_alone_s"], row["next_s"] or 0.0)
     return "" if row["next_s"] is None and not row["left_alone_s"] else f"{wait_s:.0f} s"
-
-
-def _lane(one: LaneView) -> dict[str, Any]:
-    state = one.state
-    return {
-        "site": one.lane,
-        "state": one.condition.value,
-        "rate_now": one.rate_now,
-        "limit": one.limits.rate,
-        "robots_rate": state.robots,
-        "slowed_to": state.slowed,
-        "concurrency": one.limits.concurrency,
-        "at_work": one.at_work,
-        "waiting": one.waiting,
-        "next_s": one.next_s,
-        "left_alone_s": state.left_alone_s,
-        "quiet_s": one.quiet_s,
-        "refusals": state.refusals,
-        "refused_s": state.refused_s,
-        "why": one.why,
-    }

@@ -20,11 +20,9 @@ from forum_reader.definition.site import Site
 from forums.sites import load_all, sites_dir
 from forums.sites.load import checked, layers_of, site_path
 
-from .limit import lanes
 from .sites_data import reparse
 
-app = typer.Typer(no_args_is_help=True, help="Make, try, list and show site files; show the limits of sites as they are now.")
-app.command()(lanes)
+app = typer.Typer(no_args_is_help=True, help="Make, try, list and show site files, remove sites with their data.")
 app.command()(reparse)
 
 

@@ -214,7 +214,7 @@ def _standing(view: Overview) -> Iterator[Text]:
     for name, sized in view.autoscaled.items():
         yield Text(f"{name} sizes itself, {sized.policy.min} to {sized.policy.max}: {sized.memory.why or 'no decision yet'}")
     if line := in_one_line(view.sites.lanes):
-        yield Text.assemble(("limits  ", "bold"), f"{line}: trawl sites lanes")
+        yield Text.assemble(("limits  ", "bold"), f"{line}: trawl limit")
     if view.roll and view.roll.state is RollState.ROLLING:
         yield Text(f"roll {view.roll.sentence()}", style="yellow")
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import redis
 
+from redis_components.admin.inspector import CrawlRecords
 from redis_components.keys import CrawlKeys, lane_busy_key, lane_state_key
 from redis_components.politeness.limits import DAY_MS, HOUR_MS, MINUTE_MS, LaneLimits, quiet_now, read, written
 from redis_components.server.scripts import script
@@ -42,34 +43,6 @@ STATE_FIELDS = (
 )
 PEACE_S, RETURN_S = 1800, 20
 """As in `lib/pacing.lua`."""
-
-
-def state_of(client: redis.Redis, key: str, lane: str, now: float) -> LaneState:
-    """Return the state of a lane at `now` (epoch s of Redis); a value that is not a number counts as none."""
-    values: Any = client.hmget(lane_state_key(key, lane), STATE_FIELDS)
-    return state_from(values, now)
-
-
-def as_dicts(client: redis.Redis, key: str, only: str | None = None) -> list[dict[str, Any]]:
-    """Return the limits of every lane, or of one, for programs: with the time for which it asked to be left alone."""
-    now = server_time(client)
-    return [
-        {
-            "site": lane,
-            "rate": one.rate,
-            "burst": one.burst if one.rate else None,
-            "concurrency": one.concurrency,
-            "weight": one.weight,
-            "per_minute": one.within(MINUTE_MS),
-            "per_hour": one.within(HOUR_MS),
-            "per_day": one.within(DAY_MS),
-            "quiet": written(one.quiet_hours) or None,
-            "left_alone_s": round(state_of(client, key, lane, now).left_alone_s, 1),
-            "by": one.by,
-        }
-        for lane, one in read(client, key).items()
-        if only in (None, lane)
-    ]
 
 
 def state_from(values: Sequence[bytes | None], now: float) -> LaneState:
@@ -221,6 +194,40 @@ def look(
     return [
         _view(lane, known[lane], state, busy.get(lane), waiting[lane], now) for lane, state in zip(lanes, states, strict=True)
     ]
+
+
+def as_dicts(client: redis.Redis, key: str, only: str | None = None) -> list[dict[str, Any]]:
+    """Return every lane, or one, for programs: its limits, its state and why. Raises `redis.RedisError`."""
+    crawls = [record.keys for record in CrawlRecords(client).all().values() if not record.redis]
+    return [_fields(one) for one in look(client, key, crawls, server_time(client)) if only in (None, one.lane)]
+
+
+def _fields(one: LaneView) -> dict[str, Any]:
+    own, state = one.limits, one.state
+    return {
+        "site": one.lane,
+        "state": one.condition.value,
+        "why": one.why,
+        "rate": own.rate,
+        "burst": own.burst if own.rate else None,
+        "concurrency": own.concurrency,
+        "weight": own.weight,
+        "per_minute": own.within(MINUTE_MS),
+        "per_hour": own.within(HOUR_MS),
+        "per_day": own.within(DAY_MS),
+        "quiet": written(own.quiet_hours) or None,
+        "by": own.by,
+        "rate_now": one.rate_now,
+        "robots_rate": state.robots,
+        "slowed_to": state.slowed,
+        "at_work": one.at_work,
+        "waiting": one.waiting,
+        "next_s": one.next_s,
+        "left_alone_s": round(state.left_alone_s, 1),
+        "quiet_s": one.quiet_s,
+        "refusals": state.refusals,
+        "refused_s": state.refused_s,
+    }
 
 
 def _states(client: redis.Redis, limits_key: str, keys: list[str], now: float) -> Iterator[list[Any]]:

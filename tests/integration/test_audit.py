@@ -140,7 +140,7 @@ SHOWING = {
         "config signing-key show",
         "sites check",
     ),
-    *("sites lanes", "sites list", "sites new", "sites show", "sql", "status", "upgrade", "why"),
+    *("sites list", "sites new", "sites show", "sql", "status", "upgrade", "why"),
     *("dead list", "dead items list", "dead messages list"),
 }
 """They change nothing of the fleet, its Redis or its database; those who use the API are audited with each act."""

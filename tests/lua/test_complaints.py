@@ -40,7 +40,7 @@ def slowed(client: redis.Redis) -> float:
 
 def rate_now(client: redis.Redis) -> float | None:
     seconds, micros = client.time()
-    return lanes.state_of(client, KEYS.limits, LANE, int(seconds) + int(micros) / 1e6).slowed
+    return lanes.look(client, KEYS.limits, [], int(seconds) + int(micros) / 1e6)[0].state.slowed
 
 
 def age(client: redis.Redis, seconds: float) -> None:

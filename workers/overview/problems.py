@@ -252,14 +252,14 @@ def _lanes(view: Overview) -> Iterator[Problem]:
         most = max(starved, key=lambda one: one.waiting)
         what = f"{most.waiting:,} requests of {most.lane} wait, its limits let none go for {span(most.next_s or 0.0)}"
         others = f"; as does {named(one.lane for one in starved if one is not most)}" if len(starved) > 1 else ""
-        fix = f"wait, or raise it: trawl limit {most.lane}; trawl sites lanes"
+        fix = f"wait, or raise it: trawl limit {most.lane}"
         yield Problem(what=f"{what} ({most.why or 'a quota'}){others}", fix=fix, grave=False)
     refusing = [one for one in view.sites.lanes if one.state.refusals > 1 and one.state.refused_s >= REFUSED_S]
     if refusing:
         most = max(refusing, key=lambda one: one.state.refusals)
         what = f"requests are refused without half an hour of peace: {named(one.lane for one in refusing)}"
         times = f"{most.lane} has refused {most.state.refusals:,} in {span(most.state.refused_s)}"
-        yield Problem(what=f"{what} ({times})", fix="trawl sites lanes; send less: trawl limit SITE --rate N", grave=False)
+        yield Problem(what=f"{what} ({times})", fix="trawl limit shows them; send less: trawl limit SITE --rate N", grave=False)
 
 
 def _dead(view: Overview) -> Iterator[Problem]:

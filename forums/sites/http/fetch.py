@@ -76,7 +76,7 @@ class VisitLimits:
             if not permit.is_granted and waited + permit.wait_s > LONGEST_WAIT_S:
                 wait = f"{permit.wait_s:.0f} s" if permit.wait_s < 120 else f"{permit.wait_s / 60:.0f} min"
                 raise NotNow(
-                    f"{url}: {permit.lane} may not be asked for {wait} by its limits: trawl sites lanes shows why", permit.wait_s
+                    f"{url}: {permit.lane} may not be asked for {wait} by its limits: trawl limit shows why", permit.wait_s
                 )
             pause_s = permit.wait_s if permit.is_granted else min(permit.wait_s + 0.01, ASKS_S)
             await asyncio.sleep(pause_s)

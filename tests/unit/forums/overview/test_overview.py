@@ -130,7 +130,7 @@ FAULTS: dict[str, tuple[Overview, str, str, bool]] = {
     "refusals": (
         replace(WELL, sites=ForumSites(lanes=(lane("good", 9, 60), lane("shop", 12, 7300)))),
         "without half an hour of peace: shop (shop has refused 12 in 2 h)",
-        "trawl sites lanes",
+        "trawl limit",
         False,
     ),
     "no contact": (
