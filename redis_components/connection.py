@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from importlib import import_module
 from operator import itemgetter
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import unquote
 from weakref import WeakValueDictionary
 
@@ -27,7 +27,7 @@ from redis.sentinel import MasterNotFoundError
 from . import defaults
 from .errors import ConfigError, RedisUnavailable
 from .keys import NamespaceKeys, limits_key
-from .server.names import check_one_slot
+from .server.names import Settings, check_one_slot
 from .server.url import FAILOVER_PARAMS, UrlKind, check, client_of, kind_of, masked, refused
 
 # Separate settings that end up in the client's parameters. An empty or zero value does not count: set it in REDIS_PARAMS.
@@ -39,14 +39,6 @@ SETTINGS_PARAMS_MAP = {
     "REDIS_ENCODING": "encoding",
     "REDIS_DECODE_RESPONSES": "decode_responses",
 }
-
-
-class Settings(Protocol):
-    """The methods of Scrapy's settings used here; the core does not import Scrapy."""
-
-    def get(self, name: str, /) -> Any: ...
-
-    def getdict(self, name: str, /) -> dict[str, Any]: ...
 
 
 _clients: WeakValueDictionary[tuple[int, str], redis.Redis] = WeakValueDictionary()

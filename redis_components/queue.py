@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from scrapy.utils.python import to_bytes
 
-from .codec.requests import RequestCodec, SerializerCodec, exact_fields
+from .codec.requests import Codec, RequestCodec, Serializer, SerializerCodec, exact_fields
 from .errors import Undecodable, Unserializable
 from .frontier import messages
 from .keys import CrawlKeys
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import redis
     from scrapy import Request, Spider
 
-    from .codec.requests import Codec, Serializer
 
 _PREFIX_BYTES = 9  # 8 of order, 1 of attempts
 

@@ -21,7 +21,7 @@ from .dupefilter import is_fused
 from .errors import TrawlError, Undecodable
 from .frontier.frontier import Frontier, score_of
 from .frontier.holds import names_of
-from .frontier.messages import NO_FILTER, NewRequest, QueueOrder
+from .frontier.messages import NO_FILTER, Lease, NewRequest, QueueOrder
 from .scrapy_glue.custom_classes import OUTAGES, CustomDupeFilter, CustomQueue
 from .scrapy_glue.engine import REASON, close_frontier, fail, frontier_of, is_refused, refusing, running_crawler, stop_crawl
 from .scrapy_glue.internals import (
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
 
     from .codec.requests import Codec
-    from .frontier.messages import Lease
     from .spiders import RedisMixin
 
 logger = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-from scrapy import signals
+from scrapy import Spider, signals
 from scrapy.statscollectors import MemoryStatsCollector
 
 from . import connection, defaults
@@ -21,7 +21,6 @@ from .utils import bytes_to_str
 
 if TYPE_CHECKING:
     import redis
-    from scrapy import Spider
     from scrapy.crawler import Crawler
 
     from .frontier.frontier import Frontier

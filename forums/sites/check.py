@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -24,16 +24,13 @@ from forum_reader.readers.file_faults import (
     seen_without_file,
 )
 from forum_reader.reading import read_page
-from forum_reader.reading.asked_page import Asked
+from forum_reader.reading.asked_page import Asked, RecentPage
 from forums.sites import isolated
 
 from .http.fetch import FetchFailed, Visitor
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from forum_reader.definition.site import Site
-    from forum_reader.reading.asked_page import RecentPage
     from forum_reader.reading.read_page import FieldCount, ListedThread, MoreComments, ReadComment, ReadPost
 
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
-from scrapy.http import Headers
+from scrapy.http import Headers, Response
 from scrapy.responsetypes import responsetypes
 
 from forum_reader.errors import PageGone, SiteError, UnreadablePage
@@ -30,8 +30,6 @@ from workers.supervision.launcher import waited_s
 from .load import site_in_use
 
 if TYPE_CHECKING:
-    from scrapy.http import Response
-
     from forum_reader.definition.site import Site
 
 

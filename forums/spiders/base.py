@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import redis
-from scrapy import Request
+from scrapy import Request, Spider
 from scrapy.utils.asyncio import run_in_thread, sleep
 
 from forum_reader.definition.page_requests import with_body
 from forum_reader.readers.file_faults import faults_of_list, faults_of_thread, seen_without_file
 from forum_reader.reading.asked_page import Asked
-from forum_reader.reading.read_page import CommentsPage, ListedThread, ListPage
+from forum_reader.reading.read_page import CommentsPage, ListedThread, ListPage, MoreComments
 from forum_reader.reading.reading_budget import TooMuchHere
 from forums.breaker.middleware import watch_of
 from forums.records import FORUM_WRITER
@@ -39,12 +39,10 @@ from workers.state.registry import Registry
 from workers.tracing.traces import TRACEPARENT
 
 if TYPE_CHECKING:
-    from scrapy import Spider
     from scrapy.http import Response
     from scrapy.settings import BaseSettings
 
     from forum_reader.definition.pages import PageKind
-    from forum_reader.reading.read_page import MoreComments
 
     from .thread_reading import Reading
 

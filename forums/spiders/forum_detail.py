@@ -10,7 +10,7 @@ import msgspec
 from scrapy import Request
 from scrapy.spidermiddlewares.httperror import HttpError
 
-from forum_reader.reading.read_page import CommentsPage, ThreadPage
+from forum_reader.reading.read_page import CommentsPage, MoreComments, ThreadPage
 from forums.breaker.middleware import MISSING, SiteBlocked
 from forums.breaker.missing import site_of_task
 from forums.records.items import comment_item, file_digest, now_in_reading, post_item, utc_now, with_listed
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
     from forum_reader.definition.pages import PageKind
-    from forum_reader.reading.read_page import MoreComments
 
 logger = logging.getLogger(__name__)
 

@@ -15,22 +15,18 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, time, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
 import msgspec
 
-from forum_reader.reading.read_page import NO_SIGN
+from forum_reader.reading.read_page import NO_SIGN, ListedThread
 from forums.records.items import stamp
 from forums.records.start_tasks import ListMode, PostTask
 from forums.records.stored import TRAIL, FrontRow, Marks, front_of, retitled, vanished
 from forums.state.thread_records import ThreadRecord
 
 from .thread_reading import WHOLE_PAGES, page_to_begin
-
-if TYPE_CHECKING:
-    from forum_reader.reading.read_page import ListedThread
-
 
 Order = Literal["activity", "created", "none"]
 Stopped = Literal["overlap", "end", "limit"]

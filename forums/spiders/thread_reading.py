@@ -13,17 +13,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from forum_reader.reading.read_page import MoreComments, ReadComment
+from forum_reader.reading.read_page import MoreComments, ReadComment, ReadPost
 from forums.records.items import now_in_reading
 from forums.records.start_tasks import Part, ReadMode
 from forums.state.thread_records import ThreadRecord
-
-if TYPE_CHECKING:
-    from forum_reader.reading.read_page import ReadPost
 
 
 def unchanged_report(site: str, read: Reading, was: ThreadWas) -> dict[str, Any]:

@@ -19,6 +19,7 @@ import redis
 from forums.state.keys import ForumCrawlKeys
 from redis_components.admin.inspector import keys_in
 from redis_components.keys import CrawlKeys
+from redis_components.server.names import literal
 from redis_components.server.untrusted_values import (
     LATEST,
     Amount,
@@ -26,7 +27,6 @@ from redis_components.server.untrusted_values import (
     Epoch,
     answers_of,
     as_bytes,
-    beginning_with,
     decoded,
     is_foreign,
     number,
@@ -148,7 +148,7 @@ class ForumStates:
 
     def _scan(self, key: str, site: str | None) -> dict[bytes, bytes]:
         """Read a hash in steps; return {} if the key has another type."""
-        match = None if site is None else beginning_with(f"{site}/")
+        match = None if site is None else f"{literal(f'{site}/')}*"
         try:
             found = dict(self._client.hscan_iter(key, match=match, count=_AT_ONCE))
             return found if isinstance(next(iter(found), b""), bytes) else {as_bytes(k): as_bytes(v) for k, v in found.items()}

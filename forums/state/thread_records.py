@@ -16,7 +16,8 @@ import redis
 
 from forums.environment import Records
 from redis_components.keys import CrawlKeys
-from redis_components.server.untrusted_values import MOST_BYTES, Count, beginning_with
+from redis_components.server.names import literal
+from redis_components.server.untrusted_values import MOST_BYTES, Count
 
 from .keys import script
 
@@ -181,7 +182,7 @@ def forget_fields(client: redis.Redis, key: str, prefix: str) -> int:
     """Delete the fields of a hash with this prefix, in steps; return their number."""
     gone, cursor = 0, 0
     while True:
-        found: Any = client.hscan(key, cursor, match=beginning_with(prefix), count=1000)
+        found: Any = client.hscan(key, cursor, match=f"{literal(prefix)}*", count=1000)
         cursor, fields = found
         if fields:
             gone += int(client.hdel(key, *fields))

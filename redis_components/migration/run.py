@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import redis
 from redis.cluster import RedisCluster
@@ -172,10 +172,8 @@ class Options:
     watch_s: float = 6.0  # time to look for crawlers of scrapy-redis; 0: not at all
 
 
-class Progress(Protocol):
-    """Called with the kind of entries that are imported, the number done, and of all."""
-
-    def __call__(self, what: str, done: int, total: int, /) -> None: ...
+Progress = Callable[[str, int, int], None]
+"""Called with the kind of entries that are imported, the number done, and of all."""
 
 
 @dataclass(kw_only=True)

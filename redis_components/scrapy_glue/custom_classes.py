@@ -24,15 +24,12 @@ from scrapy import Request
 
 from redis_components.errors import Undecodable, Unserializable
 from redis_components.frontier.holds import names_of
-from redis_components.frontier.messages import NO_FILTER, NewRequest
+from redis_components.frontier.messages import NO_FILTER, Lease, NewRequest, Reply
 from redis_components.server.scripts import script
 
 if TYPE_CHECKING:
-    from scrapy import Request
-
     from redis_components.codec.requests import Codec
     from redis_components.frontier.frontier import Frontier
-    from redis_components.frontier.messages import Lease, Reply
     from redis_components.frontier.outbox import Batch
 
 

@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
-from scrapy import Spider, signals
+from scrapy import Request, Spider, signals
 from scrapy.core.engine import ExecutionEngine
 from scrapy.exceptions import CloseSpider
 from scrapy.utils.asyncio import call_later, is_asyncio_available
@@ -41,7 +41,6 @@ from redis_components.server.names import check_one_slot, crawl_name, namespace_
 from redis_components.setting_values import item_groups, number_of
 
 if TYPE_CHECKING:
-    from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 

@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
 from scrapy.core.scheduler import BaseScheduler
@@ -20,22 +20,18 @@ from scrapy.utils.asyncio import call_later
 from redis_components.errors import IncompatibleEngine
 
 if TYPE_CHECKING:
+    from scrapy.core.downloader import Downloader
     from scrapy.crawler import Crawler
     from scrapy.http import Response
     from twisted.python.failure import Failure
+
+    from .page_tracker import PageTracker
 
 
 LONG_S = 0.75
 LOOK_S = 0.25
 MOST_TIMES = 2
 """In all so many times CONCURRENT_REQUESTS: on a machine that is too busy to read answers in time, all wait long."""
-
-
-class Downloading(Protocol):
-    """The attributes of Scrapy's downloader that are used (`internals.py`)."""
-
-    active: set[Request]
-    total_concurrency: int
 
 
 class LongWaits:
@@ -45,7 +41,7 @@ class LongWaits:
 
     def __init__(
         self,
-        downloader: Downloading,
+        downloader: Downloader,
         wake: Callable[[], None],
         now: Callable[[], float],
         later: Callable[[float, Callable[[], None]], object] = call_later,
@@ -234,20 +230,7 @@ def check_when_sent(
     return True
 
 
-class Pacing(Protocol):
-    """The part of the frontier that knows which requests are to be sent at their times."""
-
-    def is_paced(self, request: Request) -> bool:
-        """Return True if `request` is to be sent at once or not at all."""
-
-    def put_back(self, request: Request, wait_s: float) -> None:
-        """Take `request` back, which would be sent in `wait_s` (inf: when another one has ended)."""
-
-    def rest_after(self, request: Request, slot: str, wait_s: float) -> None:
-        """Take none in for `slot` for `wait_s` (inf: until one has ended) after `request`, which is sent now."""
-
-
-def send_at_once(crawler: Crawler, pacing: Pacing) -> None:
+def send_at_once(crawler: Crawler, pages: PageTracker) -> None:
     """Let no paced request wait in the downloader for a place or for the delay of its slot: it ends as with `take_back`. The
     random part of the delay is left out.
     """
@@ -257,14 +240,14 @@ def send_at_once(crawler: Crawler, pacing: Pacing) -> None:
         return
 
     async def enqueue_at_once(request: Request) -> Response:
-        if pacing.is_paced(request):
+        if pages.is_paced(request):
             key, slot = downloader._get_slot(request)
             if wait_s := _wait_s(slot):
-                pacing.put_back(request, wait_s)
+                pages.put_back(request, wait_s)
                 request.errback = None
                 raise NotNow("its site has no place for it here")
             if wait_s := math.inf if len(slot.active) + 1 >= slot.concurrency else slot.delay:
-                pacing.rest_after(request, key, wait_s)
+                pages.rest_after(request, key, wait_s)
             slot.close()
             slot.lastseen = 0.0
         return await enqueue(request)  # type: ignore[no-any-return]
@@ -323,7 +306,7 @@ def waiting_for_turn(crawler: Crawler) -> set[Request]:
     return {request for slot in slots.values() for request, _ in slot.queue}
 
 
-def downloader_of(crawler: Crawler) -> Downloading | None:
+def downloader_of(crawler: Crawler) -> Downloader | None:
     """Return the downloader; None where it has no limit, or is a project's own that counts its requests in another way."""
     downloader = getattr(crawler.engine, "downloader", None)
     most, active = getattr(downloader, "total_concurrency", None), getattr(downloader, "active", None)

@@ -14,7 +14,7 @@ from twisted.internet.defer import CancelledError, Deferred
 
 from .engine import stop_crawl
 from .internals import CALLBACK, NotNow, await_within, waiting_for_turn
-from .page_tracker import current_page
+from .page_tracker import Page, current_page
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from redis_components.frontier.frontier import Frontier
 
-    from .page_tracker import Page
 
 logger = logging.getLogger(__name__)
 

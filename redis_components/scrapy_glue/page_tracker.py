@@ -35,7 +35,6 @@ from .internals import take_back
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
     from twisted.python.failure import Failure

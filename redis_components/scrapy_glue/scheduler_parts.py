@@ -10,29 +10,25 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import scrapy
-from scrapy import Spider, signals
+from scrapy import Request, Spider, signals
 
 from redis_components.dupefilter import RFPDupeFilter, is_fused, named_dupefilter
 from redis_components.errors import ConfigError, Unserializable
-from redis_components.frontier.messages import QueueOrder
+from redis_components.frontier.messages import Lease, QueueOrder
 from redis_components.queue import Base
 from redis_components.server.untrusted_values import LATEST
 from redis_components.setting_values import loaded, number_of
 
-from .page_tracker import Page, current_page
+from .page_tracker import Page, PageTracker, current_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import redis
-    from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
     from redis_components.frontier.frontier import Frontier
-    from redis_components.frontier.messages import Lease
-
-    from .page_tracker import PageTracker
 
 
 def arguments_of(settings: BaseSettings) -> dict[str, Any]:

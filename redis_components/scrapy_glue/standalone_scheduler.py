@@ -24,7 +24,7 @@ from scrapy.squeues import LifoMemoryQueue
 
 from redis_components import connection, defaults
 from redis_components.admin.inspector import wipe
-from redis_components.codec.requests import request_codec
+from redis_components.codec.requests import Codec, request_codec
 from redis_components.codec.values import is_plumbing
 from redis_components.dupefilter import is_fused
 from redis_components.errors import LayoutError, TrawlError
@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.statscollectors import StatsCollector
     from twisted.internet.defer import Deferred
-
-    from redis_components.codec.requests import Codec
 
 
 def store(client: redis.Redis, keys: CrawlKeys, order: QueueOrder, filter: Filter, request: NewRequest) -> bool:

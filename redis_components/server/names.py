@@ -127,13 +127,15 @@ def fleet_namespace() -> str:
     return namespace
 
 
-class _Settings(Protocol):
-    """Scrapy's; the core does not import Scrapy."""
+class Settings(Protocol):
+    """The methods of Scrapy's settings used here; the core does not import Scrapy."""
 
     def get(self, name: str, /) -> Any: ...
 
+    def getdict(self, name: str, /) -> dict[str, Any]: ...
 
-def namespace_of(settings: _Settings) -> str:
+
+def namespace_of(settings: Settings) -> str:
     """Return the namespace of a crawl: REDIS_NAMESPACE, or none. Raises ConfigError."""
     return _checked(str(settings.get("REDIS_NAMESPACE") or ""), "REDIS_NAMESPACE")
 

@@ -35,11 +35,6 @@ def as_bytes(raw: bytes | str) -> bytes:
     return raw.encode() if isinstance(raw, str) else raw
 
 
-def beginning_with(prefix: str) -> str:
-    """Return the pattern (`MATCH` of the scans) of names with this prefix, which may hold any signs."""
-    return "".join(f"\\{sign}" if sign in "*?[]\\" else sign for sign in prefix) + "*"
-
-
 def server_time(client: redis.Redis) -> float:
     """Return Redis's time as epoch seconds, the one clock of the fleet. Raises `redis.RedisError`."""
     seconds, micros = client.time()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from scrapy import FormRequest, Request, Spider
 from scrapy.exceptions import CloseSpider
@@ -27,9 +27,8 @@ from redis_components.server.printable import in_words
 from .seeding import StartTask
 
 if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-
     from redis_components.frontier.messages import Lease
+    from redis_components.spiders import RedisMixin
 
 
 _MADE_FOR_TASKS = frozenset({"parse", "parse_with_rules", "set_aside"})
@@ -93,21 +92,6 @@ NOTHING_FOUND_S = 1.0
 FAILED_S = 2.0
 
 
-class FedSpider(Protocol):
-    """The part of a spider that a feed uses."""
-
-    crawler: Crawler
-    redis_batch_size: Any
-    max_idle_time: Any
-
-    @property
-    def fetches_itself(self) -> bool: ...
-
-    def schedule_next_requests(self) -> None: ...
-
-    def make_request_from_data(self, data: bytes) -> Request | Iterable[Request] | None: ...
-
-
 @dataclass(kw_only=True, slots=True, eq=False)
 class OpenTask:
     """A start task some of whose requests are not with the engine yet."""
@@ -121,7 +105,7 @@ class TaskFeed:
     understood is set aside with the reason.
     """
 
-    def __init__(self, spider: FedSpider) -> None:
+    def __init__(self, spider: RedisMixin) -> None:
         self._spider = spider
         self._frontier = frontier_of(spider.crawler)
         assert spider.crawler.stats is not None

@@ -26,8 +26,6 @@ from redis_components.admin.inspector import keys_in
 if TYPE_CHECKING:
     import redis
 
-    from forums.storage.database import Database
-
 
 @dataclass(frozen=True, kw_only=True)
 class Delay:
