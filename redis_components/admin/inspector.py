@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Self, cast
 
@@ -93,23 +93,8 @@ class CrawlRecords:
         """Return every record: one for each service that ever had a crawler."""
         return readable(hash_at(self._client, self._key), crawl_record_of)
 
-    def of(self, spider: str) -> CrawlRecord | None:
-        """Return the record of one service; None where no crawler has written one."""
-        try:
-            raw = self._client.hget(self._key, spider)
-        except redis.ResponseError as error:
-            if is_foreign(error):
-                return None
-            raise
-        return readable({spider.encode(): as_bytes(raw)}, crawl_record_of).get(spider) if raw else None
-
-    def keys_of(self, spider: str) -> CrawlKeys:
-        """Return the keys of one service: as recorded, else the default ones."""
-        record = self.of(spider)
-        return record.keys if record else CrawlKeys.for_spider(spider)
-
-    def keys_of_all(self, spiders: Iterable[str]) -> dict[str, CrawlKeys]:
-        """Return the keys of several services, in one round trip."""
+    def some(self, spiders: Iterable[str]) -> dict[str, CrawlRecord]:
+        """Return the records of these services, in one round trip; without those that no crawler has written."""
         names, found = list(spiders), list[Any]()
         try:
             found = cast("list[Any]", self._client.hmget(self._key, names)) if names else []
@@ -117,7 +102,20 @@ class CrawlRecords:
             if not is_foreign(error):
                 raise
         fields = {name.encode(): as_bytes(raw) for name, raw in zip(names, found, strict=False) if raw is not None}
-        records = readable(fields, crawl_record_of)
+        return readable(fields, crawl_record_of)
+
+    def of(self, spider: str) -> CrawlRecord | None:
+        """Return the record of one service; None where no crawler has written one."""
+        return self.some([spider]).get(spider)
+
+    def keys_of(self, spider: str) -> CrawlKeys:
+        """Return the keys of one service: as recorded, else the default ones."""
+        return self.keys_of_all([spider])[spider]
+
+    def keys_of_all(self, spiders: Iterable[str]) -> dict[str, CrawlKeys]:
+        """Return the keys of several services, in one round trip."""
+        names = list(spiders)
+        records = self.some(names)
         return {name: records[name].keys if name in records else CrawlKeys.for_spider(name) for name in names}
 
 
@@ -162,34 +160,34 @@ def sums(client: redis.Redis, keys: CrawlKeys, now: float, wanted: Callable[[str
 
 @dataclass(frozen=True, kw_only=True)
 class CrawlSnapshot:
-    """Sizes of one spider's crawl at one moment."""
+    """Sizes of one spider's crawl at one moment; without sizes, of a crawl of which nothing can be read."""
 
     spider: str
-    start_tasks: int  # start tasks that wait, in all lanes
-    backlog: int  # start tasks of a backfill that may not be taken yet
-    thread_records: int  # threads with a record of their stored posts
-    start_tokens: int  # threads whose last start task was not carried out yet
-    ready: int  # requests that wait, those of lanes and those that wait for their time included
+    start_tasks: int = 0  # start tasks that wait, in all lanes
+    backlog: int = 0  # start tasks of a backfill that may not be taken yet
+    thread_records: int = 0  # threads with a record of their stored posts
+    start_tokens: int = 0  # threads whose last start task was not carried out yet
+    ready: int = 0  # requests that wait, those of lanes and those that wait for their time included
     oldest_ready_at: float = 0.0
     """When the oldest that may be leased was stored first (epoch s, Redis); 0: none waits, or that is not known."""
-    leased: int  # requests some crawler works on
-    leased_tasks: int  # start tasks that are becoming requests
-    parked: int  # requests set aside, because their site is held
-    parked_tasks: int  # start tasks, counted in the same way
-    dead: int  # requests and start tasks given up, kept with their reasons
-    fingerprints: int  # entries of the dupefilter
-    false_positive_rate: float  # of the dupefilter, by estimate: part of the new requests that it takes for seen
-    items: int  # items that wait for a consumer
-    bad_items: int  # items that their consumer refused
+    leased: int = 0  # requests some crawler works on
+    leased_tasks: int = 0  # start tasks that are becoming requests
+    parked: int = 0  # requests set aside, because their site is held
+    parked_tasks: int = 0  # start tasks, counted in the same way
+    dead: int = 0  # requests and start tasks given up, kept with their reasons
+    fingerprints: int = 0  # entries of the dupefilter
+    false_positive_rate: float = 0.0  # of the dupefilter, by estimate: part of the new requests that it takes for seen
+    items: int = 0  # items that wait for a consumer
+    bad_items: int = 0  # items that their consumer refused
     item_bytes: int = 0  # memory of Redis that both take, by estimate
     max_items: int = 0  # of both, from which on no page is started; 0: any number
     max_item_bytes: int = 0  # the same by memory
     consumer: str = ""  # of the fleet, that takes the items; "": they are the user's
     redis: str = ""  # where the crawl is, if not in this Redis: then the sizes here are not its own
-    owners: int  # crawler processes with a heartbeat
-    acked: int  # requests finished, ever
-    reclaimed: int  # leases taken back from dead owners, ever
-    stats: dict[str, str]  # stats over all processes
+    owners: int = 0  # crawler processes with a heartbeat
+    acked: int = 0  # requests finished, ever
+    reclaimed: int = 0  # leases taken back from dead owners, ever
+    stats: dict[str, str] = field(default_factory=dict)  # stats over all processes
     overflow: int = 0  # start tasks that another service has made and that wait until the start key has capacity
 
     @property
@@ -252,36 +250,30 @@ def _names(keys: CrawlKeys) -> dict[str, str | list[str]]:
     }
 
 
+_COUNTERS = ("leased", "leased_tasks", "acked", "reclaimed", "parked", "parked_tasks")
+_KNOWN = ("backlog", "thread_records", "start_tokens", "overflow")
+_RECORDED = ("max_items", "max_item_bytes", "consumer", "redis")
+
+
 def _from_reply(spider: str, reply: Any, record: CrawlRecord | None) -> CrawlSnapshot:
-    waiting, ready, counters, dead, fingerprints, items, bad_items, owners, stats, (form, layers), known, used, oldest_ms = reply
-    leased, leased_tasks, acked, reclaimed, parked, parked_tasks = map(_total, counters)
+    tasks, ready, counters, dead, fingerprints, items, bad_items, owners, stats, (form, layers), known, used, oldest_ms = reply
+    texts = [raw.decode("utf-8", "replace") for raw in stats]
+    sizes: dict[str, Any] = dict(zip((*_COUNTERS, *_KNOWN), (*map(_total, counters), *known), strict=True))
     return CrawlSnapshot(
         spider=spider,
-        start_tasks=waiting,
-        backlog=known[0],
-        overflow=known[3],
-        thread_records=known[1],
-        start_tokens=known[2],
+        start_tasks=tasks,
         ready=ready,
         oldest_ready_at=oldest_ms / 1000,
-        leased=leased,
-        leased_tasks=leased_tasks,
-        parked=parked,
-        parked_tasks=parked_tasks,
         dead=dead,
         fingerprints=fingerprints,
         false_positive_rate=false_positive_rate(bytes_to_str(form), bytes_to_str(layers)),
         items=items,
         bad_items=bad_items,
         item_bytes=used,
-        max_items=record.max_items if record else 0,
-        max_item_bytes=record.max_item_bytes if record else 0,
-        consumer=record.consumer if record else "",
-        redis=record.redis if record else "",
         owners=owners,
-        acked=acked,
-        reclaimed=reclaimed,
-        stats={stats[i].decode("utf-8", "replace"): stats[i + 1].decode("utf-8", "replace") for i in range(0, len(stats), 2)},
+        stats=dict(zip(texts[::2], texts[1::2], strict=True)),
+        **sizes,
+        **({name: getattr(record, name) for name in _RECORDED} if record else {}),
     )
 
 
@@ -299,12 +291,6 @@ def _total(raw: bytes | None) -> int:
         return whole(raw) if raw else 0
     except ValueError:
         return 0
-
-
-def empty_snapshot(spider: str) -> CrawlSnapshot:
-    """Return the snapshot of a crawl of which nothing can be read."""
-    sizes = {field.name: 0 for field in fields(CrawlSnapshot)}
-    return CrawlSnapshot(**{**sizes, "spider": spider, "false_positive_rate": 0.0, "stats": {}})  # type: ignore[arg-type]  # the rest are numbers
 
 
 def wipe(client: redis.Redis, keys: CrawlKeys, *, but_not_for: str, fingerprints: bool = True) -> str | None:

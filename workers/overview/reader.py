@@ -17,14 +17,7 @@ import redis
 
 from redis_components.admin import health
 from redis_components.admin.health import RedisMemory, memory_of
-from redis_components.admin.inspector import (
-    CrawlRecord,
-    CrawlRecords,
-    CrawlSnapshot,
-    empty_snapshot,
-    snapshots,
-    sums,
-)
+from redis_components.admin.inspector import CrawlRecord, CrawlRecords, CrawlSnapshot, snapshots, sums
 from redis_components.admin.lanes import look
 from redis_components.errors import ConfigError
 from redis_components.frontier.holds import HoldKind
@@ -236,7 +229,7 @@ class Reading:
             crawl = self.part(name, partial(_or_raise, crawls[name]))
             size = sizes.get(name) if name in self._declared else 0
             fault = "" if crawl else self.unreadable[name]
-            view = ServiceView.of(crawl or empty_snapshot(name), size, crawlers, held, self.now, fault=fault)
+            view = ServiceView.of(crawl or CrawlSnapshot(spider=name), size, crawlers, held, self.now, fault=fault)
             if view.is_known:
                 stream = (records[name].keys if name in records else CrawlKeys.for_spider(name)).items
                 owner = streams.setdefault(stream, name)

@@ -25,26 +25,8 @@ NOW = 1_800_000_000.0
 
 
 def crawl(spider: str = "forum_list", **sizes: int) -> CrawlSnapshot:
-    names = (
-        "start_tasks",
-        "ready",
-        "leased",
-        "leased_tasks",
-        "parked",
-        "parked_tasks",
-        "overflow",
-        "backlog",
-        "thread_records",
-        "start_tokens",
-        "dead",
-        "fingerprints",
-        "items",
-        "bad_items",
-        "owners",
-    )
-    zero = dict.fromkeys((*names, "acked", "reclaimed", "false_positive_rate"), 0)
     stats = {"downloader/response_count": "12345", "item_scraped_count": "77", "retry/count": "3"}
-    return CrawlSnapshot(spider=spider, stats=stats, **{**zero, **sizes})
+    return CrawlSnapshot(spider=spider, stats=stats, **sizes)
 
 
 def service(desired: int = 1, alive: int = 1, **sizes: int) -> ServiceView:

@@ -31,7 +31,7 @@ from forums.overview import Boards, BoardView, ForumSites
 from forums.state.forum_states import ForumState, WatchedForum
 from forums.storage.read.site_figures import Delay
 from redis_components.admin.dead_letters import DeadEntry, DeadKind
-from redis_components.admin.inspector import empty_snapshot
+from redis_components.admin.inspector import CrawlSnapshot
 from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.items.stream import RefusedItem
 from workers.overview import Overview, ServiceView
@@ -75,7 +75,7 @@ def _service(
     name: str, desired: int, crawlers: tuple[CrawlerRecord, ...], held: tuple[Held, ...] = (), **sizes: int
 ) -> ServiceView:
     stats = {"downloader/response_count": "12345678", "item_scraped_count": "98765432"}
-    return ServiceView.of(replace(empty_snapshot(name), stats=stats, **sizes), desired, crawlers, held, NOW)
+    return ServiceView.of(replace(CrawlSnapshot(spider=name), stats=stats, **sizes), desired, crawlers, held, NOW)
 
 
 def _well() -> Overview:

@@ -12,7 +12,7 @@ from forums.overview import Boards, ForumSites
 from forums.state.forum_states import ForumState, WatchedForum
 from forums.state.site_faults import RULES_FILE
 from redis_components.admin.health import Finding, Problem
-from redis_components.admin.inspector import empty_snapshot
+from redis_components.admin.inspector import CrawlSnapshot
 from redis_components.admin.lanes import LaneState, LaneView, in_one_line
 from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.politeness.limits import BY_TRIAL, LaneLimits
@@ -31,7 +31,7 @@ NODE = NodeRecord(name="worker@host", services=("books",), capacity=4, taken=1, 
 
 def fleet(*crawlers: CrawlerRecord, desired: int = 1, held: tuple[Held, ...] = (), **sizes: Any) -> Overview:
     """One service, one node, a beat."""
-    service = ServiceView.of(replace(empty_snapshot("books"), **sizes), desired, crawlers, held, NOW)
+    service = ServiceView.of(replace(CrawlSnapshot(spider="books"), **sizes), desired, crawlers, held, NOW)
     beats = BeatView(leader="host:1", waiting=(), silent_s=0.5)
     return Overview(now=NOW, services=(service,), crawlers=crawlers, held=held, nodes=(NODE,), beats=beats)
 
@@ -49,7 +49,7 @@ def board(held: Mapping[str, Hold] | None = None, **state: Any) -> Boards:
 
 WELL = fleet(CRAWLER)
 BROKEN = Breaker(state=BreakerState.OPEN, cause="login", reason="a login page", since=NOW - 60)
-FILMS = ServiceView.of(empty_snapshot("films"), 0, (), (), NOW)
+FILMS = ServiceView.of(CrawlSnapshot(spider="films"), 0, (), (), NOW)
 OF_FILMS = replace(NODE, services=("films",))
 ALONE = LaneState(left_alone_s=240.0, refusals=0, refused_s=0.0, slowed=None, robots=None)
 STOP, PAUSE = Hold(word=HoldKind.STOP, at=NOW), Hold(word=HoldKind.PAUSE, at=NOW)

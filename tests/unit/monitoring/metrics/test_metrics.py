@@ -22,7 +22,7 @@ from monitoring.metrics.exposition import _histograms, text_of
 from monitoring.metrics.figures import families
 from monitoring.metrics.fleet import METRICS, reference
 from redis_components.admin.health import NAMES, RedisMemory
-from redis_components.admin.inspector import CrawlSnapshot, empty_snapshot
+from redis_components.admin.inspector import CrawlSnapshot
 from redis_components.admin.lanes import LaneState, LaneView
 from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.items.groups import ConsumerState, GroupState
@@ -408,7 +408,9 @@ def test_when_redis_is_away_nothing_is_left_of_what_it_once_said() -> None:
 
 def test_what_cannot_be_read_is_left_out_and_said() -> None:
     unreadable = {"other": "WRONGTYPE", "crawlers": "bad", "roll": "bad"}
-    services = tuple(ServiceView.of(empty_snapshot(name), 1, (), (), NOW, fault="WRONGTYPE") for name in ("forum_list", "other"))
+    services = tuple(
+        ServiceView.of(CrawlSnapshot(spider=name), 1, (), (), NOW, fault="WRONGTYPE") for name in ("forum_list", "other")
+    )
     samples = _samples(
         Overview(services=services, parts=("forum_list", "other", "crawlers", "roll"), now=NOW, unreadable=unreadable)
     )
