@@ -23,24 +23,21 @@ from redis_components.embedded import data_dir
 from redis_components.embedded.files import private_file, private_folder
 from redis_components.errors import ConfigError
 from redis_components.server.variables import variable
+from workers.consumers.mysql_dialect import DRIVER, has_other_driver, is_mysql
 
 from .engine import (
+    EXAMPLES,
     KINDS,
     WRITING,
     StorageError,
     build,
-    file_gone,
     file_identity,
     in_memory,
     leave_unread,
     masked,
-    not_a_url,
-    not_shared,
-    other_mysql_driver,
     sqlite_file,
     storage_error,
-    wrong_driver,
-    wrong_kind,
+    unfit,
 )
 from .schema.version import prepare, stored_identity, stored_version
 from .write.thread_checks import Rechecks, RechecksOf
@@ -66,7 +63,8 @@ def check_url() -> None:
             database = Database.from_url()
             database.close()
             if in_memory(database.engine.url):
-                raise not_shared(database.engine.url)
+                lost = "it is in memory, and all rows would be lost with the process that stored them; name a file"
+                raise unfit(database.engine.url, f"{lost}: use {EXAMPLES}")
         except StorageError as error:
             raise ConfigError(f"TRAWL_DATABASE_URL: {error}") from error
 
@@ -91,18 +89,16 @@ class Database:
         try:
             parsed = make_url(text)
         except (SQLAlchemyError, ValueError) as error:  # ValueError: a port that is not a number
-            raise not_a_url(text) from error
-        if parsed.get_backend_name() not in KINDS:
-            raise wrong_kind(parsed)
-        if other_mysql_driver(parsed):
-            raise wrong_driver(parsed)
+            raise unfit(text, f"this is not a database URL; use {EXAMPLES}") from error
+        if is_mysql(parsed) and has_other_driver(parsed):
+            fix = f"write {parsed.set(drivername=DRIVER).render_as_string(hide_password=True)}"
+            raise unfit(parsed, f"of MySQL and MariaDB Trawl uses the driver pymysql: {fix}")
         try:
-            engine = build(parsed)
+            if parsed.get_backend_name() not in KINDS or parsed.get_dialect().is_async:
+                raise unfit(parsed, f"Trawl knows no database {parsed.drivername!r}; use {EXAMPLES}")
+            return cls(build(parsed))
         except (SQLAlchemyError, ImportError) as error:
             raise storage_error(parsed, error) from error
-        if engine.dialect.is_async:
-            raise wrong_kind(parsed)
-        return cls(engine)
 
     @property
     def name(self) -> str:
@@ -157,7 +153,8 @@ class Database:
         with self.writing() as connection:
             refused = store(connection, items, self.rechecks, written or Written(), self.removed)
         if file_identity(self.engine.url) != self._file:  # SQLite continued in an unlinked file
-            raise file_gone(self.engine.url)
+            fix = "put it back; or run `trawl db move`, and `trawl forums forget --all`, else what it held is not read again"
+            raise unfit(self.engine.url, f"its file was removed or replaced while it was open: {fix}")
         return refused
 
     def describe_sites(self, described: Mapping[str, tuple[str | None, str]]) -> None:

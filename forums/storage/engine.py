@@ -48,8 +48,6 @@ from workers.consumers.mysql_dialect import (
     DRIVER,
     collation,
     error_code,
-    has_other_driver,
-    is_mysql,
     most_bytes,
     sent_bytes,
     why_too_large,
@@ -104,11 +102,6 @@ def build(url: URL) -> Engine:
             return _mysql(url.set(drivername=DRIVER))
         case _:
             return _postgresql(url)
-
-
-def other_mysql_driver(url: URL) -> bool:
-    """Return True if the URL names a MySQL driver other than the supported one."""
-    return is_mysql(url) and has_other_driver(url)
 
 
 def sqlite_file(url: URL) -> Path | None:
@@ -232,13 +225,13 @@ def _mysql(url: URL) -> Engine:
 
 
 _SECRET_OPTIONS = ("password", "sslpassword")
-_EXAMPLES = "sqlite:///data/trawl.sqlite, postgresql+psycopg://user:password@host/database or mysql+pymysql://… (also MariaDB)"
+EXAMPLES = "sqlite:///data/trawl.sqlite, postgresql+psycopg://user:password@host/database or mysql+pymysql://… (also MariaDB)"
 
 # Pattern in the driver's message -> fix for the operator. The first match is taken.
 _FIXES = (
     (r"No module named 'psycopg", "install the driver: pip install 'trawl-fleet[postgres]'"),
     (r"No module named 'pymysql", "install the driver: pip install 'trawl-fleet[mysql]'"),
-    (r"No module named|Can't load plugin", f"use {_EXAMPLES}"),
+    (r"No module named|Can't load plugin", f"use {EXAMPLES}"),
     (r"Access denied for user .{0,200} to database|command denied to user",
      "grant this user the rights to create and write the tables"),
     (r"Access denied for user|password authentication|no password supplied|"
@@ -289,36 +282,17 @@ def storage_error(url: URL | str, error: Exception) -> StorageError:
     if isinstance(url, URL) and url.password:
         detail = detail.replace(str(url.password), "***")
     fix = next((fix for pattern, fix in _FIXES if re.search(pattern, detail)), "see the database's own log")
-    return StorageError(f"database {masked(url)}: {detail}; {fix}")
+    return unfit(url, f"{detail}; {fix}")
 
 
-def not_a_url(url: str) -> StorageError:
-    return StorageError(f"database {masked(url)}: this is not a database URL; use {_EXAMPLES}")
-
-
-def not_shared(url: URL) -> StorageError:
-    fix = "all rows would be lost with the process that stored them; name a file"
-    return StorageError(f"database {masked(url)}: it is in memory, and {fix}: use {_EXAMPLES}")
-
-
-def file_gone(url: URL) -> StorageError:
-    fix = "put it back; or run `trawl db move`, and `trawl forums forget --all`, else what it held is not read again"
-    return StorageError(f"database {masked(url)}: its file was removed or replaced while it was open: {fix}")
-
-
-def wrong_kind(url: URL) -> StorageError:
-    return StorageError(f"database {masked(url)}: Trawl knows no database {url.drivername!r}; use {_EXAMPLES}")
-
-
-def wrong_driver(url: URL) -> StorageError:
-    fix = f"write {url.set(drivername=DRIVER).render_as_string(hide_password=True)}"
-    return StorageError(f"database {masked(url)}: of MySQL and MariaDB Trawl uses the driver pymysql: {fix}")
+def unfit(url: URL | str, what: str) -> StorageError:
+    """Return the error for a database that cannot serve, without its password; `what` has the reason and the fix."""
+    return StorageError(f"database {masked(url)}: {what}")
 
 
 def too_old(url: URL, version: str) -> StorageError:
-    return StorageError(
-        f"database {masked(url)}: its server has version {version}; use MySQL 8.0.17, MariaDB 10.6, or a later one"
-    )
+    """Return the error for a server of MySQL or MariaDB that is not supported any more."""
+    return unfit(url, f"its server has version {version}; use MySQL 8.0.17, MariaDB 10.6, or a later one")
 
 
 def first_line(error: Exception) -> str:
