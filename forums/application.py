@@ -282,7 +282,7 @@ def monitoring() -> str:
 
 def on_breaker_reset(client: redis.Redis, site: str) -> None:
     """Clear the drifts of the site, and learn their baseline from its present pages. Raises redis.RedisError."""
-    from forums.breaker import forgive
+    from forums.breaker.state import forgive
 
     forgive(client, site, forget=True)
 

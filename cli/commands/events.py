@@ -116,11 +116,9 @@ def _next(log: EventLog, after: Position) -> list[Event]:
         return []
 
 
-def _fits(wanted: object, event: Event) -> bool:
-    if not isinstance(wanted, Filter):
-        return True
+def _fits(wanted: Filter | None, event: Event) -> bool:
     try:
-        return wanted.matches(Subject(event))
+        return wanted is None or wanted(Subject(event))
     except Undecided:
         event.undecided = ["--match"]
         return True

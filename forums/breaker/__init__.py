@@ -2,7 +2,3 @@
 
 Crawlers load `middleware` and `missing` through the settings; the task `probe_sites` calls `probe`.
 """
-
-from .state import drifts, forgive
-
-__all__ = ["drifts", "forgive"]

@@ -21,7 +21,7 @@ from forum_reader.definition.site_options import BreakerOptions
 from forum_reader.page.soft_block import BlockVerdict, Cause
 from forums.sites import SiteError, load_site
 from forums.state.keys import ForumFleetKeys
-from forums.state.site_faults import drift_sentence
+from forums.state.site_faults import Drift, Kind, Totals, drift_sentence, drifts, read_drift
 from redis_components.admin.inspector import CrawlRecords
 from redis_components.connection import connect
 from redis_components.politeness.limits import retry_after_s
@@ -124,23 +124,6 @@ ROWS = "rows"
 """Name of the figure "rows per page". Other figures are shares of empty rows, by field."""
 
 
-class Totals(msgspec.Struct, frozen=True):
-    """Counters of one kind of page of one site, since the beginning."""
-
-    pages: int = 0
-    rows: int = 0
-    empty: dict[str, int] = {}  # field -> rows with the field empty
-
-
-class Drift(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """State of one kind of page of one site."""
-
-    counted: Totals = Totals()  # at the end of the last lot
-    lots: tuple[dict[str, float], ...] = ()  # normal ones, the oldest first
-    suspicious: dict[str, int] = {}  # figure -> consecutive lots that were worse than the baseline
-    drifted: dict[str, tuple[float, float]] = {}  # figure -> its value, and the baseline
-
-
 def observe(drift: Drift, totals: Totals) -> Drift:
     """Return the state after these totals. Counters that went back (a new Redis) begin a new lot."""
     pages = totals.pages - drift.counted.pages
@@ -232,9 +215,6 @@ def _is_well(name: str, value: float, usual: float) -> bool:
 STATS = "sites/"
 """Prefix of the crawlers' stats of sites: `sites/<site>/<kind>/pages`, `…/rows`, `…/empty/<field>`."""
 
-Kind = tuple[str, str]
-"""A site and a kind of page."""
-
 
 def look_for_drift(client: redis.Redis, sites: Collection[str], required: Mapping[str, tuple[str, ...]]) -> dict[Kind, str]:
     """Update the state from the counters since the last call; return the kinds of page that became useless, with the reasons."""
@@ -255,13 +235,6 @@ def look_for_drift(client: redis.Redis, sites: Collection[str], required: Mappin
     if stale := [name for name in raw if name.rpartition("/")[0] not in sites]:
         client.hdel(key, *stale)
     return found
-
-
-def drifts(client: redis.Redis) -> dict[Kind, Drift]:
-    """Return the state of each kind of page."""
-    found = client.hgetall(ForumFleetKeys().drift())
-    named = ((as_text(name).rpartition("/"), read_drift(as_bytes(raw))) for name, raw in sorted(found.items()))
-    return {(name[0], name[2]): drift for name, drift in named}
 
 
 def forgive(client: redis.Redis, site: str, *, forget: bool = False) -> None:
@@ -292,14 +265,6 @@ def counted(stats: Iterable[Mapping[str, str]]) -> dict[Kind, Totals]:
         )
         for kind, figures in pages.items()
     }
-
-
-def read_drift(raw: bytes) -> Drift:
-    """Decode a stored state; an empty state if it is unreadable."""
-    try:
-        return msgspec.json.decode(raw, type=Drift) if raw else Drift()
-    except ValueError:
-        return Drift()
 
 
 def _stats(client: redis.Redis) -> list[dict[str, str]]:

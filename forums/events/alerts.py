@@ -110,7 +110,7 @@ def _at(site: str, found: Filter) -> Filter:
     """Return a filter for the events of one site, if one is named."""
     if not site:
         return found
-    return Filter(text=found.text, _matches=lambda subject: subject.event.site == site and found.matches(subject))
+    return lambda subject: subject.event.site == site and found(subject)
 
 
 def _try(client: redis.Redis, rules: Rules) -> None:

@@ -15,7 +15,6 @@ import time
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property, lru_cache
 from typing import Any
@@ -118,26 +117,15 @@ class Subject:
         return self._folded[field]
 
 
-Matches = Callable[[Subject], bool]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Filter:
-    """A parsed expression."""
-
-    text: str
-    _matches: Matches
-
-    def matches(self, subject: Subject) -> bool:
-        """Return True if the event matches. Raises Undecided."""
-        return self._matches(subject)
+Filter = Callable[[Subject], bool]
+"""A parsed expression: returns True if the event matches. Raises Undecided."""
 
 
 def parse(text: str) -> Filter:
     """Parse an expression. Raises ConfigError with the position of an error."""
     if len(text) > LONGEST:
         raise ConfigError(f"a filter has {LONGEST:,} characters at most, this one {len(text):,}: write several rules")
-    return Filter(text=text, _matches=_Parser(text).whole())
+    return _Parser(text).whole()
 
 
 _TOKEN = regex.compile(
@@ -168,7 +156,7 @@ class _Parser:
             place = found.end()
         self._at = self._depth = 0
 
-    def whole(self) -> Matches:
+    def whole(self) -> Filter:
         if not self._tokens:
             raise ConfigError("a filter is empty: write a keyword, for example")
         result = self._either()
@@ -179,21 +167,21 @@ class _Parser:
     def _next(self) -> str:
         return self._tokens[self._at][0] if self._at < len(self._tokens) else "end"
 
-    def _either(self) -> Matches:
+    def _either(self) -> Filter:
         parts = [self._all()]
         while self._next() == "or":
             self._at += 1
             parts.append(self._all())
         return parts[0] if len(parts) == 1 else lambda subject: any(part(subject) for part in parts)
 
-    def _all(self) -> Matches:
+    def _all(self) -> Filter:
         parts = [self._negated()]
         while self._next() not in ("or", "close", "end"):
             self._at += self._next() == "and"
             parts.append(self._negated())
         return parts[0] if len(parts) == 1 else lambda subject: all(part(subject) for part in parts)
 
-    def _negated(self) -> Matches:
+    def _negated(self) -> Filter:
         kind, value, place = self._tokens[self._at] if self._at < len(self._tokens) else ("end", "", len(self._text))
         self._at += 1
         if kind in ("not", "open"):
@@ -210,7 +198,7 @@ class _Parser:
             return self._of_field(value, place)
         return self._searched("any", kind, value, place)
 
-    def _of_field(self, field: str, place: int) -> Matches:
+    def _of_field(self, field: str, place: int) -> Filter:
         if field not in (*_SEARCHED, *_EXACT):
             hint = did_you_mean(field, [*_SEARCHED, *_EXACT])
             raise self._wrong(place, f"there is no field {field}{hint}; to look for a colon, write the whole in quotes")
@@ -225,7 +213,7 @@ class _Parser:
             raise self._wrong(at, f"{field} is one of {', '.join(_VALUES[field])}{did_you_mean(wanted, _VALUES[field])}")
         return lambda subject: getattr(subject.event, field) == wanted
 
-    def _searched(self, field: str, kind: str, value: str, place: int) -> Matches:
+    def _searched(self, field: str, kind: str, value: str, place: int) -> Filter:
         if kind == "regex":
             pattern = self._compiled(value, place)
             return lambda subject: subject.judging.search(pattern, subject.raw(field), subject.event.site)

@@ -237,27 +237,13 @@ def alarm_message(found: Step) -> tuple[str, str]:
     return f"Trawl: {', '.join(parts)}", "\n".join(lines)
 
 
-class Alarms:
-    """Alarms sent to each output. Raises `redis.RedisError`."""
-
-    def __init__(self, client: redis.Redis) -> None:
-        self._client = client
-
-    def now(self) -> float:
-        """Redis's clock, epoch s."""
-        return server_time(self._client)
-
-    def known(self, output: str) -> dict[str, Alarm]:
-        """Return the known alarms of an output by identity; unreadable ones count as unknown."""
-        raw: Any = self._client.get(ForumFleetKeys().alarms(output))
-        try:
-            return msgspec.json.decode(raw or b"{}", type=dict[str, Alarm])
-        except msgspec.DecodeError:
-            return {}
-
-    def keep(self, output: str, known: Mapping[str, Alarm]) -> None:
-        """Replace the known alarms of an output."""
-        self._client.set(ForumFleetKeys().alarms(output), msgspec.json.encode(dict(known)))
+def known_alarms(client: redis.Redis, output: str) -> dict[str, Alarm]:
+    """Return the known alarms of an output by identity; unreadable ones count as unknown. Raises `redis.RedisError`."""
+    raw: Any = client.get(ForumFleetKeys().alarms(output))
+    try:
+        return msgspec.json.decode(raw or b"{}", type=dict[str, Alarm])
+    except msgspec.DecodeError:
+        return {}
 
 
 logger = logging.getLogger(__name__)
@@ -270,11 +256,11 @@ def send_alarms(client: redis.Redis, rules: Rules, troubles: Sequence[Trouble]) 
     A failed message is tried again with the next call. Alarms in the quiet hours of an output are sent after them, if they
     still exist. Raises `redis.RedisError`.
     """
-    alarms, outcomes = Alarms(client), {}
+    outcomes = {}
     for name, options in rules.outputs.items():
         if not isinstance(options, NotifyOptions) or not options.alarms:
             continue
-        known, now = alarms.known(name), alarms.now()
+        known, now = known_alarms(client, name), server_time(client)
         if options.quiet_for_s(now) is not None:
             outcomes[name] = "quiet hours"
             continue
@@ -289,5 +275,5 @@ def send_alarms(client: redis.Redis, rules: Rules, troubles: Sequence[Trouble]) 
                 outcomes[name] = str(error)
                 continue
         if found.known != known:
-            alarms.keep(name, found.known)
+            client.set(ForumFleetKeys().alarms(name), msgspec.json.encode(found.known))
     return outcomes

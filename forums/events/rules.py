@@ -73,7 +73,7 @@ class Rules:
         subject = Subject(event, judging)
         for name in output.rules:
             try:
-                if self.filters[name].matches(subject):
+                if self.filters[name](subject):
                     event.rules.append(name)
             except Undecided:
                 event.undecided.append(name)

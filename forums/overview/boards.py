@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import overload
 
 import msgspec
 
@@ -97,7 +96,7 @@ class BoardView(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return ": ".join(filter(None, (first, failed or gap, self.state.reason or ""))) or wall
 
 
-class Boards(Sequence[BoardView]):
+class Boards:
     """The watched boards at one moment. Views are built on demand, since a scrape of 10,000 boards reads few of them.
 
     Holds, invalid files and spent budgets are given by site.
@@ -121,16 +120,6 @@ class Boards(Sequence[BoardView]):
 
     def __iter__(self) -> Iterator[BoardView]:
         return map(self._view, self.watched)
-
-    @overload
-    def __getitem__(self, place: int) -> BoardView: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[BoardView]: ...
-
-    def __getitem__(self, place: int | slice) -> BoardView | Sequence[BoardView]:
-        found = self.watched[place]
-        return self._view(found) if isinstance(found, WatchedForum) else [self._view(one) for one in found]
 
     def stale(self) -> list[BoardView]:
         """Return the boards that are overdue without a hold; most are not due."""

@@ -26,6 +26,7 @@ from forums.storage import Database, checks, comments, posts, revisions
 from redis_components.admin.find_entries import Entry, EntryLocation, Search, find
 from redis_components.admin.inspector import CrawlRecords
 from redis_components.keys import CrawlKeys
+from redis_components.server.untrusted_values import server_time
 from workers.overview.model import Overview
 from workers.overview.reader import OverviewReader
 
@@ -212,7 +213,7 @@ def _entries(client: redis.Redis, found: Why) -> None:
         search: Search = find(client, keys, needles, partial(_fits, found))
         entries += [(name, entry) for entry in search.entries]
         found.cut += search.cut
-    now = _now(client)
+    now = server_time(client)
     for name, entry in sorted(entries, key=lambda one: _FIRST.index(one[1].place)):
         found.add(entry.place.value, describe_entry(name, entry, now, client, records.keys_of(name)))
 
@@ -228,11 +229,6 @@ def _fits(found: Why, fields: dict[str, Any]) -> bool:
     meta = fields.get("t")
     page = meta.get("page") if isinstance(meta, dict) and meta.get("site") == found.site else None
     return isinstance(page, dict) and page.get("thread") == found.thread
-
-
-def _now(client: redis.Redis) -> float:
-    seconds, micros = client.time()
-    return float(seconds) + float(micros) / 1e6
 
 
 def _record(client: redis.Redis, found: Why) -> None:
@@ -347,7 +343,7 @@ def _seeding(view: Overview, found: Why) -> None:
 
 def _limited(client: redis.Redis, found: Why) -> None:
     """Add the effects of its site's limits."""
-    lane = lane_of(client, CrawlRecords(client).keys_of(FORUM_DETAIL), found.site or "", _now(client))
+    lane = lane_of(client, CrawlRecords(client).keys_of(FORUM_DETAIL), found.site or "", server_time(client))
     for sentence in slowed_by_limits(lane) if lane else ():
         found.add("limits", sentence)
 

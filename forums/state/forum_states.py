@@ -18,7 +18,6 @@ import redis
 
 from forums.state.keys import ForumCrawlKeys
 from redis_components.admin.inspector import keys_in
-from redis_components.keys import CrawlKeys
 from redis_components.server.names import literal
 from redis_components.server.untrusted_values import (
     LATEST,
@@ -106,9 +105,9 @@ class ForumStates:
     One process at a time writes states (it holds the writer's lock), and one at a time writes due times.
     """
 
-    def __init__(self, client: redis.Redis, keys: CrawlKeys | None = None) -> None:
+    def __init__(self, client: redis.Redis) -> None:
         self._client = client
-        self._keys = ForumCrawlKeys(keys or keys_in(client, FORUM_LIST))
+        self._keys = ForumCrawlKeys(keys_in(client, FORUM_LIST))
 
     def read(self, ids: Iterable[str]) -> dict[str, ForumState]:
         """Return the states of these forums; a new state for a missing or unreadable one."""
@@ -291,9 +290,9 @@ class Spent:
 class Ledger:
     """Requests and budgets in Redis. Methods raise `redis.RedisError` when Redis does not answer."""
 
-    def __init__(self, client: redis.Redis, keys: ForumFleetKeys | None = None) -> None:
+    def __init__(self, client: redis.Redis) -> None:
         self._client = client
-        self._keys = keys or ForumFleetKeys()
+        self._keys = ForumFleetKeys()
 
     def add(self, spendings: Iterable[Spending]) -> int:
         """Add these costs; return how many were not counted before."""

@@ -12,9 +12,9 @@ from forums.state.keys import ForumFleetKeys
 from redis_components.server.untrusted_values import as_text, decoded, hash_at, is_foreign, readable
 
 
-def wrong_files(client: redis.Redis, keys: ForumFleetKeys | None = None) -> dict[str, str]:
+def wrong_files(client: redis.Redis) -> dict[str, str]:
     """Return the errors of site files, by site, as of the last round of seeding."""
-    found = hash_at(client, (keys or ForumFleetKeys()).wrong_sites())
+    found = hash_at(client, ForumFleetKeys().wrong_sites())
     return {as_text(site): as_text(reason) for site, reason in sorted(found.items())}
 
 
@@ -27,25 +27,46 @@ def note_wrong_files(client: redis.Redis, known: Mapping[str, str], now: Mapping
         client.hdel(key, *right)
 
 
-class _Drift(msgspec.Struct):
-    """Part of `forums.breaker.state.Drift` that is shown: the exporter must not import `workers`."""
-
-    drifted: dict[str, tuple[float, float]] = {}
+Kind = tuple[str, str]
+"""A site and a kind of page."""
 
 
-def drifted(client: redis.Redis, keys: ForumFleetKeys | None = None) -> dict[tuple[str, str, str], tuple[float, float]]:
+class Totals(msgspec.Struct, frozen=True):
+    """Counters of one kind of page of one site, since the beginning."""
+
+    pages: int = 0
+    rows: int = 0
+    empty: dict[str, int] = {}  # field -> rows with the field empty
+
+
+class Drift(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """State of one kind of page of one site."""
+
+    counted: Totals = Totals()  # at the end of the last lot
+    lots: tuple[dict[str, float], ...] = ()  # normal ones, the oldest first
+    suspicious: dict[str, int] = {}  # figure -> consecutive lots that were worse than the baseline
+    drifted: dict[str, tuple[float, float]] = {}  # figure -> its value, and the baseline
+
+
+def read_drift(raw: bytes) -> Drift:
+    """Decode a stored state; an empty state if it is unreadable."""
+    try:
+        return decoded(raw, Drift) if raw else Drift()
+    except ValueError:
+        return Drift()
+
+
+def drifts(client: redis.Redis) -> dict[Kind, Drift]:
+    """Return the state of each kind of page."""
+    found = readable(hash_at(client, ForumFleetKeys().drift()), lambda _, raw: read_drift(raw))
+    return {(name.rpartition("/")[0], name.rpartition("/")[2]): drift for name, drift in found.items()}
+
+
+def drifted(client: redis.Redis) -> dict[tuple[str, str, str], tuple[float, float]]:
     """Return the drifted figures: (site, kind of page, field or `rows`) -> value now, and the baseline: the share of rows with
     the field empty, or rows per page.
     """
-    found = {}
-    for name, drift in readable(hash_at(client, (keys or ForumFleetKeys()).drift()), _drift_of).items():
-        site, _, kind = name.rpartition("/")
-        found.update({(site, kind, figure): values for figure, values in drift.drifted.items()})
-    return found
-
-
-def _drift_of(name: str, raw: bytes) -> _Drift:  # noqa: ARG001 - the form of what reads a field
-    return decoded(raw, _Drift)
+    return {(*kind, figure): values for kind, drift in drifts(client).items() for figure, values in drift.drifted.items()}
 
 
 def drift_sentence(figure: str, now: float, usual: float) -> str:

@@ -96,9 +96,9 @@ class DelayHistogram:
 class PublicationDelays:
     """The histograms of all sites. Methods raise `redis.RedisError` when Redis does not answer."""
 
-    def __init__(self, client: redis.Redis, keys: ForumFleetKeys | None = None) -> None:
+    def __init__(self, client: redis.Redis) -> None:
         self._client = client
-        self._key = (keys or ForumFleetKeys()).delays()
+        self._key = ForumFleetKeys().delays()
 
     def add(self, delays: Mapping[str, Iterable[float]]) -> None:
         """Count these seconds, by site. Not idempotent: a writer that dies between its commit and this call loses a batch of
@@ -150,9 +150,9 @@ class WriterFigures:
 class WriterCounts:
     """Counters in Redis. Methods raise `redis.RedisError` when Redis does not answer."""
 
-    def __init__(self, client: redis.Redis, keys: ForumFleetKeys | None = None) -> None:
+    def __init__(self, client: redis.Redis) -> None:
         self._client = client
-        self._key = (keys or ForumFleetKeys()).writer_figures()
+        self._key = ForumFleetKeys().writer_figures()
 
     def add(self, changes: Mapping[str, int], *, batches: int, items: int, seconds: float) -> None:
         """Add changes (`<site>|<post or comment>|<kind>` -> number), and work. Not idempotent: a writer that dies between its

@@ -16,7 +16,7 @@ import sqlite3
 import subprocess
 from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -84,34 +84,21 @@ def read_copy(database: Database, copy: Path) -> None:
         inserts: dict[str, str] = {}
         lines = _lines(copy)
         while rows := list(islice(lines, _ROWS_AT_ONCE)):
-            for table, batch in _by_table(rows):
-                if isinstance(batch, _TableLine):
+            for (head, is_head), batch in groupby(rows, lambda line: (line[0], line[1] is None)):
+                table = head.table
+                if is_head:
                     names.append(table)
-                    create = batch.create.replace(f"`{table}`", f"`{_NEW}{table}`", 1)
+                    create = head.create.replace(f"`{table}`", f"`{_NEW}{table}`", 1)
                     connection.exec_driver_sql(create, execution_options={"no_parameters": True})
-                    columns, values = ", ".join(f"`{one}`" for one in batch.columns), ", ".join(["%s"] * len(batch.columns))
+                    columns, values = ", ".join(f"`{one}`" for one in head.columns), ", ".join(["%s"] * len(head.columns))
                     inserts[table] = f"INSERT INTO `{_NEW}{table}` ({columns}) VALUES ({values})"  # noqa: S608 - names are checked
                 else:
-                    connection.exec_driver_sql(inserts[table], batch)
+                    connection.exec_driver_sql(inserts[table], [row for _, row in batch if row is not None])
             connection.commit()
         moves = [f"`{name}` TO `{_OLD}{name}`" for name in names if name in there]
         moves += [f"`{_NEW}{name}` TO `{name}`" for name in names]
         connection.execute(text("RENAME TABLE " + ", ".join(moves)))
         _drop(connection, [_OLD + name for name in names if name in there])
-
-
-def _by_table(lines: list[tuple[_TableLine, tuple[Any, ...] | None]]) -> Iterator[tuple[str, Any]]:
-    """Yield the name of each table with its header line, or with a batch of its consecutive rows."""
-    batch: list[tuple[Any, ...]] = []
-    for place, (table, row) in enumerate(lines):
-        if row is None:
-            yield table.table, table
-            continue
-        batch.append(row)
-        following = lines[place + 1] if place + 1 < len(lines) else None
-        if following is None or following[1] is None:
-            yield table.table, batch
-            batch = []
 
 
 def _lines(copy: Path) -> Iterator[tuple[_TableLine, tuple[Any, ...] | None]]:

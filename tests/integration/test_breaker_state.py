@@ -16,12 +16,12 @@ from cli.main import main
 from demo.forum.process import ForumProcess
 from forum_reader.definition.site_options import BreakerOptions
 from forum_reader.page.soft_block import BlockVerdict, Cause
-from forums.breaker import drifts
 from forums.breaker.state import after_no_name, after_probe, is_given_up, open_breaker
 from forums.overview.boards import Boards
 from forums.overview.model import ForumSites
 from forums.state.forum_states import ForumState, WatchedForum
 from forums.state.keys import ForumFleetKeys
+from forums.state.site_faults import drifts
 from monitoring.forums import pages
 from monitoring.metrics.fleet import METRICS
 from monitoring.pages.views import Reading, page

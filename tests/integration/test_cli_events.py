@@ -137,7 +137,9 @@ def test_outputs_are_listed_replayed_and_told_by_the_task(trawl: Trawl, tmp_path
 def test_people_are_told_of_events_and_alarms_through_apprise(
     trawl: Trawl, tmp_path: Path, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from forums.events.messages import LASTS_S, OVER_S, Alarms
+    from forums.events import messages
+    from forums.events.messages import LASTS_S, OVER_S
+    from redis_components.server.untrusted_values import server_time
     from tasks import notify_alarms, publish_events
 
     filled()
@@ -152,12 +154,12 @@ def test_people_are_told_of_events_and_alarms_through_apprise(
         assert (said.out, said.err[:3000]) == ("team: sent\n", "")
         assert publish_events() == {"team": "up to date"}
         assert notify_alarms() == {"team": "quiet"}  # nothing has lasted yet
-        now = Alarms(redis_client).now()
-        monkeypatch.setattr(Alarms, "now", lambda self: now + LASTS_S + 1)
+        now = server_time(redis_client)
+        monkeypatch.setattr(messages, "server_time", lambda self: now + LASTS_S + 1)
         assert notify_alarms() == {"team": "sent"}
         assert notify_alarms() == {"team": "quiet"}
         monkeypatch.setattr(sys.modules["workers.overview.problems"], "problems", lambda view: [])
-        monkeypatch.setattr(Alarms, "now", lambda self: now + 2 * (LASTS_S + OVER_S))
+        monkeypatch.setattr(messages, "server_time", lambda self: now + 2 * (LASTS_S + OVER_S))
         assert notify_alarms() == {"team": "sent"}
         titles = [message["title"] for message in receiver.messages]
         assert titles[:2] == ["Trawl: test", "Trawl: 2 posts for gpu"]

@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from forums.breaker.state import Drift
 from forums.records import FORUM_WRITER
 from forums.state.forum_states import ForumState, ForumStates
 from forums.state.keys import ForumFleetKeys
+from forums.state.site_faults import Drift
 from forums.state.writer_state import PublicationDelays
 from redis_components.admin.inspector import CrawlRecord, CrawlRecords
 from redis_components.frontier.holds import HoldKind

@@ -9,12 +9,14 @@ import pytest
 import redis
 from sqlalchemy import update
 
-from forums.events.messages import LASTS_S, Alarms, Trouble, send_alarms
+from forums.events import messages
+from forums.events.messages import LASTS_S, Trouble, send_alarms
 from forums.events.publish import OutputResult, publish
 from forums.events.rules import Rules
 from forums.storage import Database, parse
 from forums.storage.schema.tables import event_outputs, events
 from redis_components.errors import ConfigError
+from redis_components.server.untrusted_values import server_time
 from tests.support.event_rules import rules_of
 from tests.support.items import at, comment, post, wire
 from tests.support.message_receiver import MessageReceiver
@@ -90,15 +92,15 @@ def test_nothing_is_sent_in_quiet_hours_and_all_of_it_afterwards(
     quiet, loud = team(f'quiet_hours = "{around_now(6)}"'), team("")
     store(database, 0, 3)
     assert publish(database, redis_client, quiet) == {"team": OutputResult.WAITING}
-    now = Alarms(redis_client).now()
+    now = server_time(redis_client)
     for moment in (now, now + LASTS_S + 1):
-        monkeypatch.setattr(Alarms, "now", lambda _, moment=moment: moment)
+        monkeypatch.setattr(messages, "server_time", lambda _, moment=moment: moment)
         assert send_alarms(redis_client, quiet, [TROUBLE]) == {"team": "quiet hours"}
     assert receiver.messages == []
     later(database, 0)
     assert publish(database, redis_client, loud, budget_s=60) == {"team": OutputResult.UP_TO_DATE}
     assert send_alarms(redis_client, loud, [TROUBLE]) == {"team": "quiet"}, "it has to last from now on"
-    monkeypatch.setattr(Alarms, "now", lambda _: now + 2 * LASTS_S + 2)
+    monkeypatch.setattr(messages, "server_time", lambda _: now + 2 * LASTS_S + 2)
     assert send_alarms(redis_client, loud, [TROUBLE]) == {"team": "sent"}
     assert [message["title"] for message in receiver.messages] == ["Trawl: 3 posts for all", "Trawl: 1 problem"]
 

@@ -7,21 +7,8 @@ from collections.abc import Iterable
 import msgspec
 import pytest
 
-from forums.breaker.state import (
-    ACCEPTED,
-    KNOWN,
-    LOT,
-    ROWS,
-    STATS,
-    Drift,
-    Totals,
-    baseline,
-    broken,
-    counted,
-    describe,
-    forgiven,
-    observe,
-)
+from forums.breaker.state import ACCEPTED, KNOWN, LOT, ROWS, STATS, baseline, broken, counted, describe, forgiven, observe
+from forums.state.site_faults import Drift, Totals
 
 
 class Site:

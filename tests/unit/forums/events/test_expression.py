@@ -21,7 +21,7 @@ def event(**changes: Any) -> Event:
 
 
 def fits(expression: str, **changes: Any) -> bool:
-    return parse(expression).matches(Subject(event(**changes)))
+    return parse(expression)(Subject(event(**changes)))
 
 
 @pytest.mark.parametrize(
