@@ -79,6 +79,7 @@ def _shared(params: dict[str, Any]) -> redis.Redis:
         try:
             client = get_redis(**params)
             _check_options(client)
+            client.auto_close_connection_pool = False  # `close` would disconnect its other holders in the middle of a command
             _clients[key] = client
         except TypeError as exc:  # the message has the parameter's name, not its value
             where = f"an option of {masked(params['url'])}, or a parameter" if "url" in params else "a parameter"

@@ -72,7 +72,6 @@ def wait_until_it_writes(error: Exception, *, go_on: Callable[[], object] = stat
     if not isinstance(error, redis.RedisError) or not url.startswith(("redis", "unix:")):
         return
     refused_at: float | None = None
-    client = None
     try:
         client = connect(impatient(url, ANSWER_S))
         while (why := _refuses(client)) is not None:
@@ -83,9 +82,6 @@ def wait_until_it_writes(error: Exception, *, go_on: Callable[[], object] = stat
             time.sleep(LOOK_S)
     except TrawlError as wrong:
         logger.error("the broker cannot be asked: %s", wrong)
-    finally:
-        if client is not None:
-            client.close()
     if refused_at is not None:
         logger.warning("Redis accepts writes again, after %.0f s", time.monotonic() - refused_at)
 

@@ -109,8 +109,7 @@ def open_for_page(page: PageAtWork, what: str, by: str = "supervisor") -> None:
         options = BreakerOptions()
     if options.enabled:
         found = BlockVerdict(cause=Cause.HUNG, reason=f"a crawler {what}")
-        with connect() as client:
-            open_breaker(client, page.site, found, options, url=page.url, kind=page.kind, by=by)
+        open_breaker(connect(), page.site, found, options, url=page.url, kind=page.kind, by=by)
 
 
 LOT = 20  # pages

@@ -366,8 +366,7 @@ def in_background(crawler: Crawler, site: str, work: Callable[[redis.Redis, str]
 
     def run() -> None:
         try:
-            with connection.from_settings(crawler.settings) as client:
-                work(client, by)
+            work(connection.from_settings(crawler.settings), by)
         except (redis.RedisError, TrawlError, OSError) as error:
             logger.error("the breaker of site %s could not be opened: %s", site, error)
 

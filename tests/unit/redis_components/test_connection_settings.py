@@ -106,6 +106,22 @@ def test_equal_settings_give_the_same_client_while_anybody_has_it() -> None:
     assert gone() is None, "and so are its connections"
 
 
+def test_a_shared_client_that_one_holder_closes_stays_connected_for_the_others(redis_url: str) -> None:
+    one = connection.from_settings(Settings({"REDIS_URL": redis_url}))
+    pool = one.connection_pool
+    used = pool.get_connection()
+    try:
+        used.send_command("CLIENT", "ID")
+        number = used.read_response()
+        with connection.connect(redis_url) as other:
+            assert other is one
+        used.send_command("CLIENT", "ID")
+        assert used.read_response() == number, "in the middle of a command its thread would get an error that is none of Redis's"
+    finally:
+        pool.release(used)
+        pool.disconnect()
+
+
 def test_a_client_of_a_class_or_with_an_object_of_the_users_is_not_shared() -> None:
     for params in ({"redis_cls": Client}, {"retry": Retry(NoBackoff(), 1)}):
         settings = Settings({"REDIS_PARAMS": params})
