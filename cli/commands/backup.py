@@ -247,7 +247,7 @@ def check_tables(as_json: AsJson = False) -> int:
 
 @db.command("upgrade")
 def upgrade_tables(as_json: AsJson = False) -> int:
-    """Upgrade the tables to the version that this Trawl needs. Older Trawls refuse them from then on.
+    """Upgrade the tables to the version that this Trawl needs. A Trawl whose tables had version 4 goes on writing them.
 
     The fleet upgrades the tables when it first stores items. No row is rewritten, so the size of the database hardly matters; a
     running export delays the upgrade.

@@ -71,8 +71,8 @@ def tables(stored: int | None, needed: int) -> Verdict:
         fix = "install the Trawl that made them, or a newer one"
         return Verdict(what, "bad", f"its tables have version {stored}, this Trawl needs {needed}", fix)
     finding = (
-        f"its tables will go from version {stored} to {needed} when the first new worker stores items; no row is rewritten;"
-        " older workers that restart later refuse them, and their items wait in Redis"
+        f"its tables will go from version {stored} to {needed} when the first new worker stores items; no row is rewritten,"
+        " and older workers go on storing"
     )
     return Verdict(what, "note", finding, "or do it now: trawl db upgrade")
 

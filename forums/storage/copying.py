@@ -237,7 +237,7 @@ def _translated(url: URL) -> Iterator[None]:
 def _tables(database: Database) -> list[str]:
     with database.reading() as connection:
         there = set(inspect(connection).get_table_names())
-    ours = sorted(there & (set(metadata.tables) | {"alembic_version", ROWS, operator_states.name}))
+    ours = sorted(there & (set(metadata.tables) | {MIGRATIONS_TABLE, ROWS, operator_states.name}))
     return [f"--table={name}" for name in ours]
 
 

@@ -40,8 +40,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import TSQUERY
 
+from forums.storage.engine import keyed, rows_by_key
+
 from .tables import comments, posts
-from .times import UtcDateTime
+from .times import Table, UtcDateTime
 
 ROWS, WORDS = "search_rows", "search_words"
 MOST_CHARACTERS = 100_000
@@ -83,13 +85,29 @@ _CREATE = {
 
 def fill(connection: Connection) -> None:
     """Index all stored rows."""
-    for kind, stored in (("post", posts), ("comment", comments)):
-        title = [stored.c.title] if stored is posts else []
-        key, after = tuple_(stored.c.site, stored.c.id), ("", "")
-        query = select(stored.c.site, stored.c.id, *title, stored.c.body, stored.c.author).order_by(stored.c.site, stored.c.id)
-        while rows := connection.execute(query.where(key > after).limit(_AT_ONCE)).all():
-            index(connection, kind, [(site, id_, "\n".join(said), author) for site, id_, *said, author in rows])
+    for kind, (stored, query) in _STORED.items():
+        key, after = (stored.c.site, stored.c.id), ("", "")
+        while rows := connection.execute(query.where(tuple_(*key) > after).order_by(*key).limit(_AT_ONCE)).all():
+            index(connection, kind, list(map(_row, rows)))
             after = tuple(rows[-1][:2])
+
+
+def index_again(connection: Connection, kind: str, keys: Sequence[tuple[str, str]]) -> None:
+    """Index the stored rows of these keys, which may be indexed with former texts."""
+    stored, query = _STORED[kind]
+    found = rows_by_key(connection, query.where(keyed(stored.c.id)), keys)
+    index(connection, kind, [_row(row) for _, row in found], changed=keys)
+
+
+def _row(row: Any) -> Row:
+    site, id_, *said, author = row
+    return site, id_, "\n".join(said), author
+
+
+_STORED: dict[str, tuple[Table[Any], Select[*tuple[Any, ...]]]] = {
+    "post": (posts, select(posts.c.site, posts.c.id, posts.c.title, posts.c.body, posts.c.author)),
+    "comment": (comments, select(comments.c.site, comments.c.id, comments.c.body, comments.c.author)),
+}
 
 
 def forget(connection: Connection, site: str) -> None:

@@ -1,8 +1,9 @@
 """Creation and upgrade of the tables; newer tables are refused.
 
 A new database is made from `tables.py`. A database of an older version goes through Alembic's scripts; its version is the last
-one that ran on it. The table `trawl_schema` repeats the number, because every Trawl reads it there, and refuses versions newer
-than its own.
+one that ran on it. The table `trawl_schema` has the oldest version whose Trawl may write here: every Trawl reads it there, and
+refuses a number above its own. Scripts that only add leave it as it is, so nodes of the version before go on while newer
+ones run, and come back after them; what those nodes leave out is made up for by `write/derived.py`.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import chain
 
-from sqlalchemy import Connection, Engine, func, inspect, select, text
+from sqlalchemy import Connection, Engine, column, func, inspect, select, table, text
 from sqlalchemy.dialects.mysql.base import MySQLDialect
 from sqlalchemy.schema import SetColumnComment
 
 from forums.storage.engine import WRITING, StorageError, masked, too_old
-from forums.storage.write import posts_and_comments
+from forums.storage.write import derived
 
 from . import search_index
 from . import search_index as published
@@ -30,6 +31,7 @@ from .tables import metadata, trawl_schema
 logger = logging.getLogger(__name__)
 
 VERSION = 7
+WRITABLE_SINCE = 4  # scripts 5 to 7 only add tables, indexes, and in MySQL columns that compute themselves
 MIGRATIONS_TABLE = "trawl_migrations"  # Alembic's version table; another program in the schema may use the default name
 _FIRST = 4  # of commit 49295b45
 _WITH_SCRIPTS = (_FIRST, VERSION)
@@ -59,10 +61,15 @@ def prepare(engine: Engine, *, upgrade: bool = True) -> None:
 
 
 def stored_version(connection: Connection) -> int | None:
-    """Return the version of the tables, None if the database has none yet."""
-    if not inspect(connection).has_table(trawl_schema.name):
+    """Return the version of the tables, None if the database has none yet; VERSION for newer tables that this Trawl may write."""
+    there = inspect(connection)
+    if not there.has_table(trawl_schema.name):
         return None
-    return connection.execute(select(trawl_schema.c.version)).scalar()
+    oldest = connection.execute(select(trawl_schema.c.version)).scalar()
+    if oldest is None or oldest >= VERSION or not there.has_table(MIGRATIONS_TABLE):
+        return oldest
+    scripts = connection.execute(select(column("version_num")).select_from(table(MIGRATIONS_TABLE))).scalar()
+    return max(oldest, min(int(scripts or 0), VERSION))
 
 
 def stored_identity(connection: Connection) -> str | None:
@@ -77,7 +84,7 @@ def mismatch(version: int) -> str | None:
     if version < VERSION:
         return (
             f"its tables have version {version}, this Trawl reads {VERSION}; upgrade them by `trawl db upgrade`, or by a fleet of"
-            " this Trawl (trawl up), which does so when it first stores items; older Trawls refuse them from then on"
+            " this Trawl (trawl up), which does so when it first stores items"
         )
     return None
 
@@ -101,14 +108,14 @@ def _upgrade(connection: Connection) -> int:
             index.create(connection, checkfirst=True)  # in MySQL a Trawl may have died between a table and its index
         search_index.create(connection)
         published.create_indexes_of_times(connection)
-        connection.execute(trawl_schema.insert().values(id=1, version=VERSION, created_at=now, identity=uuid.uuid4().hex))
+        derived.note_indexed(connection)
+        connection.execute(trawl_schema.insert().values(id=1, version=WRITABLE_SINCE, created_at=now, identity=uuid.uuid4().hex))
         return VERSION
     if version < _FIRST_INDEXED:
         logger.info("database %s: the search gets an index, some minutes for a million rows", masked(connection.engine.url))
-        search_index.fill(connection)
-        posts_and_comments.count_threads(connection)
+        derived.fill(connection)
+        derived.note_indexed(connection)
     _set_comments(connection)
-    connection.execute(trawl_schema.update().values(version=VERSION))
     return VERSION
 
 

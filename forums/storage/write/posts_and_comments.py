@@ -1,5 +1,4 @@
-"""Upsert of posts and comments: reads the stored rows, merges the new states, and writes the changed columns; and the numbers
-of stored threads by board and month, kept with each write: counting the rows of a large board takes seconds.
+"""Upsert of posts and comments: reads the stored rows, merges the new states, and writes the changed columns.
 
 The caller's transaction excludes other writers (`upsert.store`), so nothing changes between reading and writing.
 """
@@ -21,10 +20,11 @@ from sqlalchemy.types import NullType
 from forums.records.stored import Comment, Post
 from forums.storage.engine import keyed, rows_by_key
 from forums.storage.schema import search_index
-from forums.storage.schema.tables import board_months, checks, comments, posts, revisions
+from forums.storage.schema.tables import checks, comments, posts, revisions
 from forums.storage.schema.times import from_mysql, from_sqlite
 
 from .bulk import converted, execute_converted, execute_many, upsert
+from .derived import BoardMonth, add_threads, board_month
 from .event_log import Change, ChangeKind, State, content_hash, kinds_of
 from .merge import MergedEntry, Revision, Text, add, first_entry, hash_of, missed
 
@@ -324,39 +324,3 @@ _IS_THAT = [
 ]
 _DELETE_REVISION = delete(revisions).where(*_IS_THAT)
 _UPDATE_REVISION = update(revisions).where(*_IS_THAT).values(first_fetched_at=bindparam("first_fetched_at"))
-
-
-BoardMonth = tuple[str, str, str]  # site, board, month
-
-
-def board_month(site: str, board: str, created_at: Any, first_seen_at: Any) -> BoardMonth:
-    """Return the place where a thread counts. Times are of the driver: SQLite's are text."""
-    at = created_at or first_seen_at
-    if isinstance(at, datetime):
-        at = at.astimezone(UTC) if at.tzinfo else at
-        return site, board, f"{at.year:04}-{at.month:02}"
-    return site, board, at[:7]
-
-
-def add_threads(connection: Connection, numbers: Mapping[BoardMonth, int]) -> None:
-    """Add numbers of threads. The transaction excludes other writers."""
-    for (site, board, month), number in sorted(numbers.items()):
-        values = {"of_site": site, "of_board": board, "of_month": month, "more": number}
-        if number and not connection.execute(_ADD, values).rowcount:
-            connection.execute(board_months.insert().values(site=site, forum_id=board, month=month, threads=number))
-
-
-_C = board_months.c
-_ADD = (
-    update(board_months)
-    .where(_C.site == bindparam("of_site"), _C.forum_id == bindparam("of_board"), _C.month == bindparam("of_month"))
-    .values(threads=_C.threads + bindparam("more"))
-)
-
-
-def count_threads(connection: Connection) -> None:
-    """Count all stored threads."""
-    rows = connection.execute(select(posts.c.site, posts.c.forum_id, posts.c.created_at, posts.c.first_seen_at))
-    numbers = Counter(board_month(*row) for row in rows)
-    connection.execute(delete(board_months))
-    add_threads(connection, numbers)

@@ -24,6 +24,7 @@ from workers.consumers.consume import by_halves
 from workers.state.history import RunRow
 
 from .bulk import execute_many, upsert
+from .derived import catch_up, note_indexed
 from .event_log import Change, append, is_of_fleet, lock_writers, new_forums, run_changes
 from .posts_and_comments import store_states
 from .scans import doubt_unseen, find_gaps
@@ -169,6 +170,7 @@ def store(
         RunRow: lambda connection, items: _store_runs(connection, items, changes),
     }
     lock_writers(connection)
+    catch_up(connection)
 
     def mention(connection: Connection, items: Sequence[Stored]) -> None:
         store_mentions(connection, items, changes)
@@ -185,6 +187,8 @@ def store(
             refused += _store(connection, act, group, changes)
     append(connection, [one for one in changes if not is_of_fleet(one)])
     append(connection, [one for one in changes if is_of_fleet(one)])  # apart, for `EventLog.latest_of_fleet`
+    if changes:
+        note_indexed(connection)
     return refused
 
 

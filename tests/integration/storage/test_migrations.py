@@ -6,6 +6,8 @@ import re
 import subprocess
 import sys
 import warnings
+from collections import Counter
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -21,8 +23,9 @@ from sqlalchemy.exc import SAWarning
 from forums.storage import Database, StorageError, comments, metadata, parse, posts, revisions
 from forums.storage.read.search import Wanted, find
 from forums.storage.schema import search_index
-from forums.storage.schema.tables import board_months, trawl_schema
-from forums.storage.schema.version import VERSION
+from forums.storage.schema.tables import board_months, events, trawl_schema
+from forums.storage.schema.version import MIGRATIONS_TABLE, VERSION
+from forums.storage.write import posts_and_comments, upsert
 from tests.support import warm_start
 from tests.support.items import START, at, comment, post, wire
 
@@ -104,7 +107,8 @@ def test_a_database_of_version_4_becomes_the_same_and_keeps_its_rows(old_url: st
         assert (stored["sticky"], stored["content_hash"], stored["deleted_at"]) == (False, None, None)
         assert [row["mode"] for row in rows(database, metadata.tables["scans"])] == ["scan"]
         with database.engine.connect() as connection:
-            assert [row.version for row in connection.execute(trawl_schema.select())] == [VERSION]
+            assert [row.version for row in connection.execute(trawl_schema.select())] == [4], "an older Trawl may write"
+        assert database.version() == VERSION
 
 
 def test_rows_of_an_older_trawl_are_searched_by_the_index(old_url_but_mysql: str) -> None:
@@ -136,6 +140,71 @@ def test_a_writer_of_version_4_that_is_still_running_goes_on(old_url: str) -> No
         database.write([parse(wire(post("p2", title="Title of p1", body="old body", fetched_at=at(9))))])
         assert rows(database, revisions) == []
         assert [row["content_hash"] is None for row in rows(database, posts)] == [True, False]
+
+
+@pytest.fixture
+def older(monkeypatch: pytest.MonkeyPatch) -> Callable[[Database, list[Any]], None]:
+    """Store items as a Trawl of version 4 does: with changes in the log of events, without index and numbers."""
+
+    def write(database: Database, items: list[Any]) -> None:
+        with monkeypatch.context() as patch:
+            for where, name in ((search_index, "index"), (upsert, "catch_up"), (upsert, "note_indexed")):
+                patch.setattr(where, name, lambda *_, **__: None)
+            patch.setattr(posts_and_comments, "add_threads", lambda *_: None)
+            database.write([parse(wire(item)) for item in items])
+
+    return write
+
+
+def found(database: Database, text: str) -> list[str]:
+    return sorted(hit.id for hit in find(database, Wanted(text=text)).hits)
+
+
+def months(database: Database) -> list[tuple[Any, ...]]:
+    return [tuple(row.values()) for row in rows(database, board_months)]
+
+
+def test_what_a_writer_of_version_4_stored_meanwhile_is_indexed_and_counted(
+    old_url: str, older: Callable[[Database, list[Any]], None]
+) -> None:
+    with Database.from_url(old_url) as database:
+        older(database, [post("p2", title="beside", fetched_at=at(2)), comment("c2", body="beside", fetched_at=at(2))])
+        older(database, [post("p1", body="edited", forum_id="f2", fetched_at=at(3)), post("p3", deleted=True, fetched_at=at(3))])
+        older(database, [comment("c2", body="edited", fetched_at=at(4))])
+        for minutes in (5, 6):
+            assert database.write([parse(wire(post("p1", body="edited", forum_id="f2", fetched_at=at(minutes))))]) == []
+        database.write([parse(wire(comment("c3", body="here again", fetched_at=at(6))))])
+        assert found(database, "beside") == ["p2"]
+        assert found(database, "edited") == ["c2", "p1"]
+        assert found(database, "old") == []
+        stored = Counter((row["site"], row["forum_id"]) for row in rows(database, posts))
+        assert sum((Counter({month[:2]: month[3]}) for month in months(database)), Counter()) == stored
+        older(database, [post("p4", title="later", fetched_at=at(7))])
+        database.write([parse(wire(post("p5", title="later", fetched_at=at(8))))])
+        assert found(database, "later") == ["p4", "p5"]
+        assert sum(month[3] for month in months(database)) == len(rows(database, posts))
+
+
+def test_what_a_writer_of_version_4_stored_longer_ago_than_the_log_is_indexed_too(
+    old_url: str, older: Callable[[Database, list[Any]], None]
+) -> None:
+    with Database.from_url(old_url) as database:
+        database.write([parse(wire(comment("c0", fetched_at=at(1))))])
+        older(database, [post("p2", title="beside", fetched_at=at(2))])
+        with database.engine.begin() as connection:
+            connection.execute(events.delete())
+        older(database, [post("p3", title="beside", fetched_at=at(3))])
+        database.write([parse(wire(comment("c3", fetched_at=at(5))))])
+        assert found(database, "beside") == ["p2", "p3"]
+        assert sum(month[3] for month in months(database)) == len(rows(database, posts))
+
+
+def test_newer_tables_that_a_trawl_of_this_version_may_write_are_taken(database: Database, database_url: str) -> None:
+    with database.engine.begin() as connection:
+        connection.exec_driver_sql(f"UPDATE {MIGRATIONS_TABLE} SET version_num = '0099'")
+    with Database.from_url(database_url) as again:
+        assert again.version() == VERSION
+        assert again.write([parse(wire(post()))]) == []
 
 
 def test_who_only_reads_does_not_upgrade(old_url: str) -> None:

@@ -12,7 +12,7 @@ from sqlalchemy import inspect, text
 
 from forums.storage import Database, StorageError, parse
 from forums.storage.schema.tables import metadata, trawl_schema
-from forums.storage.schema.version import VERSION
+from forums.storage.schema.version import VERSION, WRITABLE_SINCE
 from tests.support import warm_start
 from tests.support.items import post, wire
 from tests.support.postgres_server import PostgresServer
@@ -36,7 +36,8 @@ def message_of(url: str) -> str:
 def test_an_empty_database_gets_its_tables_and_their_version(database: Database) -> None:
     assert tables_of(database) == TABLES
     with database.engine.connect() as connection:
-        assert [(row.id, row.version) for row in connection.execute(trawl_schema.select())] == [(1, VERSION)]
+        assert [(row.id, row.version) for row in connection.execute(trawl_schema.select())] == [(1, WRITABLE_SINCE)]
+    assert database.version() == VERSION
 
 
 def test_opening_again_keeps_what_is_stored(database: Database, database_url: str) -> None:
