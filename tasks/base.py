@@ -30,7 +30,7 @@ from workers.state.reports import Act, append, without_secrets
 
 from .celery_internals import gave_up_on_results
 from .flower_crawlers import ROUND_HEADER
-from .guard.envelope import SIGNATURE, is_first_run
+from .guard.signed_messages import SIGNATURE, is_first_run
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,8 @@
 HMAC-SHA-256 with a key of TRAWL_SIGNING_KEY, or better of the file that TRAWL_SIGNING_KEY_FILE names: one key a line, the first
 one signs, each is accepted. The file is read each time, so keys are changed without a restart; where it cannot be read any more,
 the keys that were read last remain. A signature holds for one namespace and one purpose, names its time (ms of the signer's
-clock) and has a random part, so that no two are equal. It does not reveal its key.
+clock) and has a random part, so that no two are equal. It does not reveal its key. Messages of Celery are signed and checked in
+`tasks/guard/signed_messages.py`.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Guards of the broker: envelopes, signatures, replays, refused messages."""
+"""Guards of the broker: fields and signatures of messages, replays, refused messages."""

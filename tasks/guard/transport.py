@@ -3,7 +3,7 @@
 Such a message is set aside with its bytes and the reason (`trawl dead messages`), and never given to another worker. It is found
 
 - before kombu makes a message of it (here): text that is not JSON, JSON that is not a message;
-- before Celery makes a request of it (`worker.py`): headers, arguments, time limits (`envelope.py`);
+- before Celery makes a request of it (`worker.py`): headers, arguments, time limits (`signed_messages.py`);
 - when Celery refuses it, or raises what is not an error of the broker (`worker.py`);
 - when several workers have died while they held it, for any reason (here).
 
@@ -33,8 +33,8 @@ from redis_components.server.printable import in_words, masked_text
 from tasks.flower_crawlers import is_maintenance
 from workers.state.dead_messages import MOST_KEPT, RAW, DeadMessages
 
-from .envelope import fault_of_container, signed_again
-from .envelope import sign as sign_headers
+from .signed_messages import fault_of_container, signed_again
+from .signed_messages import sign as sign_headers
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tasks.guard import envelope
+from tasks.guard import signed_messages
 from tests.support.broker_attack import AttackedWorker, body, container, raw, task
 
 OLD, NEW, STRANGERS = "0" * 32, "1" * 32, "2" * 32
@@ -21,7 +21,7 @@ def signed_task(word: str, key: str, queue: str = "control") -> dict[str, Any]:
     message = task(content=body((word,)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRAWL_SIGNING_KEY", key)
-        envelope.sign(message["headers"], base64.b64decode(message["body"]), message["properties"], queue)
+        signed_messages.sign(message["headers"], base64.b64decode(message["body"]), message["properties"], queue)
     return message
 
 
@@ -117,17 +117,17 @@ def test_a_captured_command_acts_once(monkeypatch: pytest.MonkeyPatch) -> None:
             sent.append((body, headers))
 
     order = {"method": "shutdown", "arguments": {"msg": "x"}, "destination": ("a@test",), "pattern": None, "matcher": None}
-    envelope.SigningProducer(Wire()).publish(order, headers={"clock": 1})
+    signed_messages.SigningProducer(Wire()).publish(order, headers={"clock": 1})
     body, headers = json.loads(json.dumps(sent[0]))
-    one, another = envelope.ReceivedCommands(), envelope.ReceivedCommands()
+    one, another = signed_messages.ReceivedCommands(), signed_messages.ReceivedCommands()
     assert one.fault(body, headers) is None
     assert another.fault(body, headers) is None, "each worker hears it"
     assert "received before" in str(one.fault(body, headers))
     assert "does not fit" in str(one.fault({**body, "destination": None}, headers))
     assert "not signed" in str(one.fault(body, {}))
-    young = envelope.ReceivedCommands()
-    young._since += envelope.CLOCKS_DIFFER_S + 1
+    young = signed_messages.ReceivedCommands()
+    young._since += signed_messages.CLOCKS_DIFFER_S + 1
     assert "before this worker listened" in str(young.fault(body, headers)), "a worker before this one has heard it"
-    later = time.time() + envelope.COMMAND_S + 1
+    later = time.time() + signed_messages.COMMAND_S + 1
     monkeypatch.setattr(time, "time", lambda: later)
-    assert "signatures hold for 60 s" in str(envelope.ReceivedCommands().fault(body, headers))
+    assert "signatures hold for 60 s" in str(signed_messages.ReceivedCommands().fault(body, headers))

@@ -33,10 +33,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from redis_components.admin.inspector import snapshot
 from redis_components.filters import Bloom, Exact, Filter, PlainSet, Rolling, Window
 from redis_components.frontier import holds
+from redis_components.frontier.expire_owner import expire_owner
 from redis_components.frontier.frontier import score_of
 from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.frontier.messages import KeyedItem, NewRequest, StatChange
-from redis_components.frontier.reclaim_leases import expire_owner
 from redis_components.politeness import limits
 from redis_components.politeness.limits import LaneLimits
 from redis_components.politeness.robots_cache import FileKind, RobotsCache, RobotsFile

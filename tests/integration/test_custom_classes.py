@@ -9,8 +9,8 @@ import redis
 
 from redis_components.admin.inspector import snapshot
 from redis_components.frontier import holds
+from redis_components.frontier.expire_owner import expire_owner
 from redis_components.frontier.holds import Hold, HoldKind
-from redis_components.frontier.reclaim_leases import expire_owner
 from tests.faults.test_held_crawls import falls_silent
 from tests.support.crawl import Crawl, crawl
 from tests.support.processes import wait_until

@@ -9,8 +9,8 @@ import redis
 
 from redis_components.admin.inspector import snapshot, wipe
 from redis_components.frontier import holds
+from redis_components.frontier.expire_owner import expire_owner
 from redis_components.frontier.holds import Hold, HoldKind
-from redis_components.frontier.reclaim_leases import expire_owner
 from tests.support.owner import KEYS, Owner
 
 PAUSE, DRAIN = Hold(word=HoldKind.PAUSE, by="tester", reason="why not"), Hold(word=HoldKind.DRAIN)

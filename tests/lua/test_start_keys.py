@@ -10,8 +10,8 @@ import redis
 
 from redis_components.admin import dead_letters
 from redis_components.admin.inspector import snapshot
+from redis_components.frontier.expire_owner import expire_owner
 from redis_components.frontier.messages import KeyedItem
-from redis_components.frontier.reclaim_leases import expire_owner
 from tests.support.owner import KEYS, Owner
 
 HIGH, MIDDLE, LOW = "s:high", "s:middle", "s:low"

@@ -11,9 +11,9 @@ import redis
 from forums.overview import ForumSites
 from redis_components.admin.lanes import LaneCondition, in_one_line, look
 from redis_components.frontier import holds
+from redis_components.frontier.expire_owner import expire_owner
 from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.frontier.messages import Lease
-from redis_components.frontier.reclaim_leases import expire_owner
 from redis_components.politeness import limits
 from redis_components.politeness.limits import DAY_MS, HOUR_MS, LanePermits
 from tests.lua.test_lanes import LANE, limit, redis_ms, store, taken

@@ -5,7 +5,7 @@ here never waits for it, so a crawler is watched, and a node drained, also while
 
 Orders of the fleet come with the answer to a renewal of the slot, so within 2 s. The crawler itself gets SIGTERM alone.
 
-Requests that a crawler held when it died go back to the queue in Redis: `redis_components/lua/lib/reclaim.lua`.
+Requests that a crawler held when it died go back to the queue in Redis: `redis_components/lua/lib/reclaim_leases.lua`.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ local GOOD_BYE_S = 3600 -- longer than any connection keeps on sending what was 
 -- include: leases
 -- include: tasks
 -- include: tasks_by_id
--- include: reclaim
+-- include: reclaim_leases
 -- include: stats
 -- include: filter_form
 -- include: item_count
@@ -222,7 +222,7 @@ local function repeat_answer(known_duplicates)
   end
 end
 
--- e: one dead owner for each exchange; the caller learned its name from an earlier answer and passed its keys. Returns what it was to send and does not (lib/reclaim).
+-- e: one dead owner for each exchange; the caller learned its name from an earlier answer and passed its keys. Returns what it was to send and does not (lib/reclaim_leases).
 local function reclaim()
   local expires = message.reclaim ~= '' and tonumber(redis.call('ZSCORE', owners, message.reclaim) or nil)
   if not expires or expires > now then return {} end

@@ -1,5 +1,5 @@
 -- A message's news of leases, as far as they are its owner's. `x` is the exchange (lib/storing); `reply.lost` counts the others. Needs lib/many, lib/leases, lib/settling,
--- lib/reclaim and lib/parking.
+-- lib/reclaim_leases and lib/parking.
 
 local function count_lost(x, was_ours)
   if not was_ours then x.reply.lost = (x.reply.lost or 0) + 1 end

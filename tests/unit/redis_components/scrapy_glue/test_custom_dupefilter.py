@@ -9,8 +9,8 @@ import redis
 from scrapy import Request
 
 from redis_components.filters import Notes
+from redis_components.frontier.expire_owner import expire_owner
 from redis_components.frontier.messages import NewRequest
-from redis_components.frontier.reclaim_leases import expire_owner
 from redis_components.scrapy_glue.custom_classes import CustomDupeFilter
 from tests.support.owner import KEYS, Owner
 

@@ -1,4 +1,6 @@
-"""Gives the leases of a dead process back, at once: its supervisor has seen it end."""
+"""Lets a dead process count as dead at once: its supervisor has seen it end. The next exchange of any process gives its leases
+back (`lua/lib/reclaim_leases.lua`).
+"""
 
 from __future__ import annotations
 
