@@ -257,7 +257,7 @@ class DemoProcesses:
         client = connect(embedded.redis_url())
         client.ping()
         self.client = client
-        Schedules(client).put("seed_forums", StoredEntry(every_s=BEAT_S))
+        Schedules(client).set("seed_forums", StoredEntry(every_s=BEAT_S))
         self.recheck(True)
 
     def open_database(self) -> None:
@@ -281,7 +281,7 @@ class DemoProcesses:
     def recheck(self, on: bool) -> None:
         """Enable or disable beat's checks of due threads, as `trawl schedule` does."""
         assert self.client
-        Schedules(self.client).put("recheck_threads", StoredEntry(every_s=BEAT_S, enabled=on))
+        Schedules(self.client).set("recheck_threads", StoredEntry(every_s=BEAT_S, enabled=on))
 
     def check_all(self) -> None:
         """Check up to 1,000 threads, the least recently checked first, as `recheck_threads.delay(force=True)` does."""

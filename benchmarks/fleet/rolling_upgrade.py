@@ -130,7 +130,7 @@ def prepare(fleet: RollingFleet) -> None:
     fleet.trawl("pause", "forum_detail", "--reason", "upgrade", old=True)
     for what in ("a", "b", "beat"):
         fleet.start(what, old=True)
-    Schedules(fleet.client).put("seed_forums", StoredEntry(every_s=1.0))
+    Schedules(fleet.client).set("seed_forums", StoredEntry(every_s=1.0))
     wait_until(lambda: len(fleet.crawlers()) == 5, lambda: f"five crawlers\n{fleet.said()}", 90)
     fleet.client.rpush(CrawlKeys.for_spider(BOOKS).start_tasks(), f"{fleet.books}/1")
     books = CrawlKeys.for_spider(BOOKS)

@@ -152,7 +152,7 @@ def crawled_forum(plan: Plan) -> Iterator[tuple[ForumProcess, ForumFleet]]:
         sizes = "forum_list=1,forum_detail=2"
         with ForumFleet(folder, forum, sizes=sizes, nodes="ab", beats=1, boards=plan.boards, sites=sites) as fleet:
             for task in ("seed_forums", "recheck_threads"):
-                Schedules(fleet.client).put(task, StoredEntry(every_s=1.0))
+                Schedules(fleet.client).set(task, StoredEntry(every_s=1.0))
             forum.control(latency_ms=20, error_rate=0.01)
             fleet.wait_whole_again()
             fleet.wait_crawled(SETTLE_S)
@@ -176,7 +176,7 @@ def run(plan: Plan, *, killed: bool, log: Callable[[str], None]) -> Run:
             spent = Ledger(fleet.client).spent([SITE])[SITE]
             if chaos:
                 fleet.wait_whole_again()
-            Schedules(fleet.client).put("recheck_threads", StoredEntry(every_s=3600.0))  # the last check is of everything
+            Schedules(fleet.client).set("recheck_threads", StoredEntry(every_s=3600.0))  # the last check is of everything
             log(f"{stats['revision']} events, {stats['total'] - first} requests in {lived:.0f} s; it stands still")
             coverage = fleet.settle(SETTLE_S)
         happened = forum.truth()

@@ -93,5 +93,5 @@ class ScheduleDesk:
             entry = msgspec.structs.replace(entry, every_s=None, cron=None)
         entry = msgspec.structs.replace(entry, **{key: value for key, value in given.items() if value is not None})
         checker(self.tasks)(changed(name, self.defaults.entries.get(name), entry))
-        self.schedules.put(name, entry)
+        self.schedules.set(name, entry)
         self.read()

@@ -100,7 +100,7 @@ class AttackedFleet:
         self.fleet = WatchedFleet(self.folder, self.sizes, nodes=self.nodes, beats=self.beats, **given).__enter__()
         try:
             self.client: redis.Redis = self.fleet.client
-            Schedules(self.client).put("seed_forums", StoredEntry(every_s=1.0))  # the hostile site is looked at often
+            Schedules(self.client).set("seed_forums", StoredEntry(every_s=1.0))  # the hostile site is looked at often
             (self.sites / "innocent.toml").write_text(json_site(self.innocent.url, breaker="enabled = false", every_s=3600))
             self.wait_whole()
             self.delay()

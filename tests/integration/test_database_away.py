@@ -50,8 +50,8 @@ def test_a_database_that_is_away_is_one_warning_and_the_fleet_goes_on(
     environment: dict[str, str], tmp_path: Path, redis_client: redis.Redis
 ) -> None:
     environment["TRAWL_DATABASE_URL"] = "postgresql+psycopg://nobody@127.0.0.1:1/trawl?connect_timeout=2"
-    Schedules(redis_client).put("store_items", StoredEntry(every_s=1.0))
-    Schedules(redis_client).put("recheck_threads", StoredEntry(enabled=False))  # it would say the same in the same instant
+    Schedules(redis_client).set("store_items", StoredEntry(every_s=1.0))
+    Schedules(redis_client).set("recheck_threads", StoredEntry(enabled=False))  # it would say the same in the same instant
     up = Up(environment, tmp_path / "up.log", "--fleet", "forum_list=0,forum_detail=0")
     try:
 

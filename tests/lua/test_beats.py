@@ -109,7 +109,7 @@ def test_who_looks_sees_the_leader_those_that_wait_and_the_silence(
 
 
 def test_what_is_stored_comes_back_and_what_cannot_be_read_is_named(schedules: Schedules, redis_client: redis.Redis) -> None:
-    schedules.put("nightly", StoredEntry(task="trawl.seed_forums", cron="0 3 * * *", kwargs={"site": "demo"}))
+    schedules.set("nightly", StoredEntry(task="trawl.seed_forums", cron="0 3 * * *", kwargs={"site": "demo"}))
     others = {"bad": b"\xff", "list": b"[]", "types": b'{"every_s": "often"}', "new": b'{"x": 1}'}
     redis_client.hset(KEYS.schedule(), mapping=others)
     stored = schedules.stored()

@@ -21,16 +21,13 @@ import redis
 
 from redis_components.errors import ConfigError
 from redis_components.server.fleet_file import FILE, declared, faulty, record_of
-from redis_components.server.signing import fault, seal, signing_is_on
 from redis_components.server.untrusted_values import (
     LATEST,
-    MOST_BYTES,
-    SIGNATURE_BYTES,
     Epoch,
+    RecordStore,
+    WrongValue,
     answers_of,
     as_text,
-    decoded,
-    encoded,
     hash_at,
     readable,
     server_time,
@@ -44,6 +41,7 @@ if TYPE_CHECKING:
     from celery.schedules import crontab
 
 
+SIGNED = "schedule"
 MAX_ENTRIES = 1000  # of one fleet: beat reads them all every few seconds
 
 
@@ -92,7 +90,6 @@ class StoredEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     kwargs: dict[str, Any] | None = None
     enabled: bool | None = None
     changed_at: Epoch = 0.0  # epoch s, Redis's clock
-    signature: str | None = None  # of everything else and the name, where signing is on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +99,7 @@ class Unreadable:
     reason: str
 
 
-_IN_FILE = [name for name in StoredEntry.__struct_fields__ if name not in ("changed_at", "signature")]
+_IN_FILE = [name for name in StoredEntry.__struct_fields__ if name != "changed_at"]
 
 
 _last_in_file: dict[str, StoredEntry] = {}
@@ -146,35 +143,38 @@ class Round:
     state: RoundState
 
 
-class Schedules:
+class Schedules(RecordStore[StoredEntry]):
     """The schedules of one fleet. Methods raise `redis.RedisError` when Redis does not answer."""
 
     def __init__(self, client: redis.Redis, keys: FleetKeys | None = None) -> None:
-        self._client = client
         self._keys = keys or FleetKeys()
+        super().__init__(client, self._keys.schedule(), StoredEntry, signed=SIGNED)
 
     def stored(self) -> dict[str, StoredEntry | Unreadable]:
         """Return all changed and added entries, by name. With signing on, an unsigned one counts as unreadable: beat would sign
         the task that it names.
         """
-        found = {as_text(name): raw for name, raw in hash_at(self._client, self._keys.schedule()).items()}
-        return {name: _entry(name, raw) for name, raw in found.items()}
+        found: dict[str, StoredEntry | Unreadable] = {}
+        for name, raw in ((as_text(name), raw) for name, raw in hash_at(self._client, self._key).items()):
+            try:
+                found[name] = self.parse(name, raw)
+            except WrongValue as error:
+                found[name] = Unreadable(reason=f"{name}: the entry {error}; `trawl schedule set` or `remove` it")
+            except ValueError as error:
+                found[name] = Unreadable(reason=f"cannot be read ({error})")
+        return found
 
-    def put(self, name: str, entry: StoredEntry) -> None:
+    def set(self, name: str, entry: StoredEntry) -> None:
         """Add or replace; takes effect within seconds. Raises ConfigError when there are too many, or it is too large."""
-        if self._client.hlen(self._keys.schedule()) >= MAX_ENTRIES:
+        if self._client.hlen(self._key) >= MAX_ENTRIES:
             raise ConfigError(f"there are {MAX_ENTRIES} scheduled tasks already: remove some with `trawl schedule remove`")
         stamped = msgspec.structs.replace(entry, changed_at=server_time(self._client))
-        line = encoded(stamped, f"scheduled task {name}", most=MOST_BYTES - SIGNATURE_BYTES)
-        if signing_is_on():
-            line = msgspec.json.encode(
-                msgspec.structs.replace(stamped, signature=seal("schedule", *_signed_parts(name, stamped)))
-            )
-        self._client.hset(self._keys.schedule(), name, line)
+        as_read = msgspec.json.decode(msgspec.json.encode(stamped), type=StoredEntry)  # a whole number of seconds is a float
+        self._client.hset(self._key, name, self.encoded(name, as_read))
 
     def remove(self, name: str) -> bool:
         """Forget what was changed or added under this name; False when nothing was."""
-        return bool(self._client.hdel(self._keys.schedule(), name))
+        return bool(self._client.hdel(self._key, name))
 
     def rounds(self) -> dict[str, Round]:
         """Return the last round of each entry; one that cannot be read counts as none."""
@@ -203,21 +203,6 @@ def round_of(name: str, raw: bytes) -> Round:  # noqa: ARG001 - the form of what
     due, sent, state = raw.decode().split("|")
     latest = round(LATEST * 1000)
     return Round(due=whole(due, 0, latest) / 1000, sent_at=whole(sent, 0, latest) / 1000 or None, state=RoundState(state))
-
-
-def _entry(name: str, raw: bytes | str) -> StoredEntry | Unreadable:
-    try:
-        entry = decoded(raw, StoredEntry)
-    except ValueError as error:
-        return Unreadable(reason=f"cannot be read ({error})")
-    if signing_is_on() and (wrong := fault(entry.signature, "schedule", *_signed_parts(name, entry))):
-        return Unreadable(reason=f"{name}: the entry {wrong}; `trawl schedule set` or `remove` it")
-    return entry
-
-
-def _signed_parts(name: str, entry: StoredEntry) -> tuple[str, bytes]:
-    raw = msgspec.json.encode(msgspec.structs.replace(entry, signature=None))
-    return name, msgspec.json.encode(decoded(raw, StoredEntry))  # as it is read: a whole number of seconds has become a float
 
 
 LEAD_TTL_S = 6.0  # a leader that died is noticed after this; it renews every second

@@ -33,7 +33,7 @@ from redis_components.start_tasks.seeding import mark_of
 from workers.application import Check, application
 from workers.state.keys import FleetKeys, fixed_keys
 
-from .beats import StoredEntry, round_of
+from .beats import Schedules, round_of
 from .group_runs import GroupRuns
 from .history import Run
 from .holds import Breakers
@@ -168,7 +168,7 @@ def _hashes(client: redis.Redis, fleet: FleetKeys, crawls: Iterable[CrawlKeys]) 
         fleet.holds(): _hold,
         fleet.beat_runs(): round_of,
         fleet.beat_begun(): _begun,
-        fleet.schedule(): partial(_record, StoredEntry),
+        fleet.schedule(): Schedules(client).parse,
         fleet.orders(): _order,
         fleet.breakers(): Breakers(client).parse,
     }

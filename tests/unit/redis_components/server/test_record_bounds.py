@@ -97,8 +97,8 @@ STORES: dict[str, tuple[Callable[[redis.Redis, str], object], str]] = {
         r"service books is too large: settings\.S has",
     ),
     "schedule": (
-        lambda client, text: Schedules(client).put("mine", StoredEntry(task="t", args=[text])),
-        "scheduled task mine is too large: args has",
+        lambda client, text: Schedules(client).set("mine", StoredEntry(task="t", args=[text])),
+        "schedule mine is too large: args has",
     ),
     "limits": (
         lambda client, text: limits.change(client, "k", "demo", LaneLimits(by=text)),

@@ -93,7 +93,7 @@ def test_anything_else_is_no_signature(signature: object) -> None:
 
 def test_an_entry_of_the_schedule_that_somebody_wrote_past_the_fleet_is_left_out(keys: Path, redis_client: redis.Redis) -> None:
     schedules, key = Schedules(redis_client), FleetKeys().schedule()
-    schedules.put("mine", StoredEntry(task="trawl.seed_forums", every_s=60))
+    schedules.set("mine", StoredEntry(task="trawl.seed_forums", every_s=60))
     redis_client.hset(key, "theirs", b'{"task": "own.note", "every_s": 1, "args": ["forged"]}')
     redis_client.hset(key, "moved", redis_client.hget(key, "mine"))
     redis_client.hset(key, "changed", redis_client.hget(key, "mine").replace(b"60", b"61"))
