@@ -258,9 +258,10 @@ class FleetKeys(NamespaceKeys):
         return f"{self.prefix}:errors"
 
     def error_news(self, digest: str) -> str:
-        """STRING with TTL: `1` after an error was news, so that one process reports it; `digest` is of its text and last time.
+        """STRING with TTL: `1` for a minute after the last report of an error, whose text has this digest: until then it is no
+        news.
 
-        Written by the first process that reports an error; read by others with the same error in the same moment.
+        Written and read by processes that report errors.
         """
         return f"{self.prefix}:errors:news:{digest}"
 

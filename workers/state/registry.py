@@ -65,8 +65,7 @@ LAUNCH_TTL_S = 10.0  # a launch that was not picked up for this time is sent aga
 MOST_WAITING = 1000
 KEPT_ERRORS = 100
 LONGEST_ERROR = 2_000  # characters
-NEWS_CLAIM_MS = 10_000  # so long the other processes wait for the line of the one that reports it
-NEWS_AFTER_S = 60.0  # an error that comes again after so long is reported again
+NEWS_AFTER_MS = 60_000  # an error that comes again after so long is reported again
 NO_END = -1  # PTTL of a key that stays: no slot script writes one
 
 
@@ -257,37 +256,27 @@ class Registry:
 
         Where the key of the errors holds something else nothing is added: that must not undo what led to the report.
         """
-        now, claim_ms, what = self.now(), NEWS_CLAIM_MS, without_class_names(what)[:LONGEST_ERROR]
+        what = without_class_names(what)[:LONGEST_ERROR].encode(errors="replace").decode()  # a lone surrogate is not read again
         try:
-            before = self._add_error(where, what, now)
+            self._add_error(where, what)
         except redis.ResponseError as error:
             if not is_foreign(error):
                 raise
-            before, claim_ms = 0.0, int(NEWS_AFTER_S * 1000)
-        if now - before <= NEWS_AFTER_S:
-            return False
-        # A process that reports it in the same moment has seen the same error before it, or none.
-        digest = hashlib.blake2b(f"{before} {what}".encode(errors="replace"), digest_size=8).hexdigest()
-        claim = self._keys.error_news(digest)
-        return bool(self._client.set(claim, "1", nx=True, px=claim_ms))
+        digest = hashlib.blake2b(what.encode(), digest_size=8).hexdigest()
+        return self._client.set(self._keys.error_news(digest), "1", px=NEWS_AFTER_MS, get=True) is None
 
-    def _add_error(self, where: str, what: str, now: float) -> float:
-        """Add an error; return the time of its last report, 0.0 for the first one."""
-        times, before = 1, 0.0
+    def _add_error(self, where: str, what: str) -> None:
+        times = 1
         for line in self._client.lrange(self._keys.errors(), 0, 19):
             known = error_of(line)
-            if known is None or known.what != what:
-                continue
-            before = max(before, known.at)
-            if known.where == where:
+            if known is not None and (known.where, known.what) == (where, what):
                 times = known.times + 1
                 self._client.lrem(self._keys.errors(), 1, cast("str", line))
                 break
         with self._client.pipeline() as pipe:
-            pipe.lpush(self._keys.errors(), json.dumps({"at": now, "where": where, "what": what, "times": times}))
+            pipe.lpush(self._keys.errors(), json.dumps({"at": self.now(), "where": where, "what": what, "times": times}))
             pipe.ltrim(self._keys.errors(), 0, KEPT_ERRORS - 1)
             pipe.execute()
-        return before
 
     def errors(self, limit: int = 10) -> list[ErrorRecord]:
         """Return the last errors, newest first; unreadable ones are left out."""
