@@ -29,8 +29,8 @@ from workers.state.registry import Registry
 from workers.state.reports import Act, append, without_secrets
 
 from .celery_internals import gave_up_on_results
-from .flower_crawlers import ROUND_HEADER
 from .guard.signed_messages import SIGNATURE, is_first_run
+from .routing import ROUND_HEADER
 
 logger = logging.getLogger(__name__)
 
@@ -99,7 +99,7 @@ class FleetTask(Task):
 
     throws = (TrawlError,)
     Request = "tasks.guard.worker:Request"
-    Strategy = "tasks.flower_crawlers:strategy"
+    Strategy = "tasks.guard.worker:strategy"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the task, unless its round or its signed message was started already: it was sent or delivered twice, by a beat

@@ -1,8 +1,7 @@
 """Crawlers in Flower: with their figures, and without the fleet's own maintenance.
 
 Each event of a crawler names its task and arguments, so a Flower that was started last knows them within 2 s. The fleet's own
-tasks from beat, some two a second, send no events: crawlers would drown in them. Tasks that users send, and an operator's own
-tasks, send theirs.
+tasks from beat, some two a second, send no events (`tasks.guard.worker.strategy`): crawlers would drown in them.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import pickle
 import shelve
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -53,10 +52,6 @@ def stop_crawlers(path: str) -> int:
     except _UNREADABLE as error:
         logger.debug("%s: %s", path, error)  # there is none yet, too
         return 0
-
-
-ROUND_HEADER = "trawl_round"
-"""Header of messages that beat sends: `[entry, fencing token of the beat, when the round was due]`."""
 
 
 class CrawlingEvents:
@@ -103,39 +98,6 @@ def figures(record: CrawlerRecord) -> str:
         f"{record.state}, {record.pages_per_s} pages/s, {record.pages} pages, {record.in_flight} in flight, "
         f"{record.rss_bytes >> 20} MiB, pid {record.pid}"
     )
-
-
-def is_maintenance(name: str, headers: Mapping[str, Any] | None) -> bool:
-    """Return True if a message is one of the fleet's own tasks, sent by beat."""
-    return name.startswith("trawl.") and ROUND_HEADER in (headers or {})
-
-
-class _WithoutEvents:
-    """A worker's consumer whose tasks send no events."""
-
-    event_dispatcher = None
-
-    def __init__(self, consumer: Any) -> None:
-        self._consumer = consumer
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._consumer, name)
-
-
-def strategy(task: Any, app: Any, consumer: Any, **options: Any) -> Callable[..., Any]:
-    """Return Celery's own strategy for each message, without events and a line for maintenance. `Task.Strategy` names this
-    function.
-    """
-    from celery.worker.strategy import default as celerys_strategy  # brings the worker, which other programs do not need
-
-    loud = celerys_strategy(task, app, consumer, **options)
-    # Without a line: beat sends some of these tasks each second, and they would be all of a node's log.
-    quiet = celerys_strategy(task, app, _WithoutEvents(consumer), info=lambda *_, **__: None, **options)
-
-    def handle(message: Any, *args: Any, **kwargs: Any) -> Any:
-        return (quiet if is_maintenance(task.name, message.headers) else loud)(message, *args, **kwargs)
-
-    return handle
 
 
 def refuse_open_flower(address: str, unix_socket: str, *, asks_for_login: bool) -> None:

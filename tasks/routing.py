@@ -85,3 +85,12 @@ def services_of(queues: Collection[str]) -> tuple[str, ...]:
 def hosts_crawlers(queues: Collection[str]) -> bool:
     """Return True if a worker that consumes these queues serves a service, or each that is declared."""
     return EVERY_SERVICE in queues or bool(services_of(queues))
+
+
+ROUND_HEADER = "trawl_round"
+"""Header of messages that beat sends: `[entry, fencing token of the beat, when the round was due]`."""
+
+
+def is_maintenance(name: str, headers: Mapping[str, Any] | None) -> bool:
+    """Return True if a message is one of the fleet's own tasks, sent by beat."""
+    return name.startswith("trawl.") and ROUND_HEADER in (headers or {})

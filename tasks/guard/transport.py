@@ -30,7 +30,7 @@ from kombu.utils.json import loads
 from redis_components.connection import connect
 from redis_components.errors import TrawlError
 from redis_components.server.printable import in_words, masked_text
-from tasks.flower_crawlers import is_maintenance
+from tasks.routing import is_maintenance
 from workers.state.dead_messages import MOST_KEPT, RAW, DeadMessages
 
 from .signed_messages import fault_of_container, signed_again

@@ -14,12 +14,14 @@ from celery.app.control import Mailbox as CeleryMailbox
 from celery.worker import state
 from celery.worker.consumer import Consumer as CeleryConsumer
 from celery.worker.request import Request as CeleryRequest
+from celery.worker.strategy import default as celerys_strategy
 from kombu import pidbox
 from kombu.exceptions import OperationalError
 
 from redis_components.errors import TrawlError
 from tasks.base import note_remote
 from tasks.celery_internals import release_place
+from tasks.routing import is_maintenance
 from workers.state.dead_messages import PARTS
 
 from .signed_messages import ReceivedCommands, SigningMailbox, fault_of_command, fault_of_signature, fault_of_task
@@ -142,3 +144,32 @@ def _queue_of(message: Any) -> str:
         return str(given[0])
     info = message.delivery_info if isinstance(message.delivery_info, dict) else {}
     return str(info.get("routing_key"))
+
+
+# events
+
+
+class _WithoutEvents:
+    """A worker's consumer whose tasks send no events."""
+
+    event_dispatcher = None
+
+    def __init__(self, consumer: Any) -> None:
+        self._consumer = consumer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._consumer, name)
+
+
+def strategy(task: Any, app: Any, consumer: Any, **options: Any) -> Callable[..., Any]:
+    """Return Celery's own strategy for each message, without events and a line for maintenance. `Task.Strategy` names this
+    function.
+    """
+    loud = celerys_strategy(task, app, consumer, **options)
+    # Without a line: beat sends some of these tasks each second, and they would be all of a node's log.
+    quiet = celerys_strategy(task, app, _WithoutEvents(consumer), info=lambda *_, **__: None, **options)
+
+    def handle(message: Any, *args: Any, **kwargs: Any) -> Any:
+        return (quiet if is_maintenance(task.name, message.headers) else loud)(message, *args, **kwargs)
+
+    return handle

@@ -19,7 +19,7 @@ from redis_components.embedded import data_dir
 from redis_components.errors import ConfigError, did_you_mean
 from redis_components.keys import CrawlKeys
 from workers.application import application
-from workers.process.config_digest import settings_module
+from workers.environment.declaration import settings_module
 
 if TYPE_CHECKING:
     from .consume import Sink

@@ -19,7 +19,7 @@ import redis
 from redis_components.embedded import project_dir
 from redis_components.errors import TrawlError
 from redis_components.server.untrusted_values import server_time
-from workers.process.config_digest import settings_module
+from workers.environment.declaration import settings_module
 from workers.process.options import CrawlerOptions
 from workers.state.services import Deployment, Deployments, Version
 

@@ -7,14 +7,18 @@
 
 A group is validated as a whole when it is read, and only then: a wrong value stops the readers of its group, nothing else.
 msgspec validates here: every command and process reads variables, and pydantic, which reads site files, takes 0.1 s to load.
-Parsers of services, hosts and names are below.
+Parsers of services, hosts and names are below, and what is known of the project in this folder.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Mapping
+from configparser import ConfigParser
+from configparser import Error as ConfigParserError
+from contextlib import suppress
 from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Self, Union, get_args, get_origin, get_type_hints
@@ -22,6 +26,7 @@ from typing import Annotated, Any, Self, Union, get_args, get_origin, get_type_h
 import msgspec
 
 from redis_components import defaults
+from redis_components.embedded import project_dir
 from redis_components.errors import ConfigError
 from redis_components.server.names import MOST_SLOTS, service_name
 from redis_components.server.url import masked
@@ -269,3 +274,31 @@ def parse_names(text: str) -> tuple[str, ...]:
 
 def _comma_parts(text: str) -> list[str]:
     return [part for part in (part.strip() for part in text.split(",")) if part]
+
+
+# the project
+
+
+def settings_module(environment: Mapping[str, str] = os.environ) -> str:
+    """Return the settings module of the Scrapy project that this node's crawlers run."""
+    return environment.get("SCRAPY_SETTINGS_MODULE") or _named_in_scrapy_cfg()
+
+
+def has_own_spiders() -> bool:
+    """Return True if the project of this folder does not have the application's spiders: its settings take over nothing of
+    `workers.settings`. Its spiders are not loaded for that, as each command asks.
+    """
+    module = settings_module()
+    file = project_dir().joinpath(*module.split(".")).with_suffix(".py")
+    try:
+        text = file.read_bytes()
+    except OSError:
+        return False
+    return module != "workers.settings" and b"workers.settings" not in text and b"forums." not in text
+
+
+def _named_in_scrapy_cfg() -> str:
+    config = ConfigParser()
+    with suppress(OSError, ConfigParserError):  # the crawler that uses the file reports its errors
+        config.read(project_dir() / "scrapy.cfg")
+    return config.get("settings", os.environ.get("SCRAPY_PROJECT", "default"), fallback="workers.settings")

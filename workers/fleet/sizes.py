@@ -32,9 +32,8 @@ from redis_components.server.names import MOST_SLOTS, check_groups, is_name, ser
 from redis_components.server.variables import variable
 from workers.application import application
 from workers.consumers.targets import FORMS, NO_CONSUMER, is_target, parse_target
-from workers.environment.declaration import check_size
+from workers.environment.declaration import check_size, has_own_spiders
 from workers.environment.variables import Fleet
-from workers.process.config_digest import has_own_spiders
 from workers.state.jobs import Jobs, JobState
 from workers.state.registry import Registry
 from workers.state.services import MAX_WAITING, Autoscaling, ServiceRecord, Services, as_texts

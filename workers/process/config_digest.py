@@ -13,8 +13,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from configparser import ConfigParser
-from configparser import Error as ConfigParserError
 from contextlib import suppress
 from functools import lru_cache
 from importlib.util import find_spec
@@ -26,6 +24,7 @@ from redis_components.errors import ConfigError
 from redis_components.server.fleet_file import fleet_files
 from redis_components.server.variables import variable
 from workers.application import application
+from workers.environment.declaration import settings_module
 from workers.state.nodes import NodeRecord
 
 _VARIABLES = ("TRAWL_", "SCRAPY_")
@@ -82,31 +81,6 @@ def _sources(root: str) -> Iterator[str]:
         folders[:] = [] if is_environment else sorted(one for one in folders if one[0] not in "._")
         if not is_environment:
             yield from (f"{folder}/{one}" for one in sorted(files) if one.endswith(_KINDS))
-
-
-def settings_module(environment: Mapping[str, str] = os.environ) -> str:
-    """Return the settings module of the Scrapy project that this node's crawlers run."""
-    return environment.get("SCRAPY_SETTINGS_MODULE") or _named_in_scrapy_cfg()
-
-
-def has_own_spiders() -> bool:
-    """Return True if the project of this folder does not have the application's spiders: its settings take over nothing of
-    `workers.settings`. Its spiders are not loaded for that, as each command asks.
-    """
-    module = settings_module()
-    file = project_dir().joinpath(*module.split(".")).with_suffix(".py")
-    try:
-        text = file.read_bytes()
-    except OSError:
-        return False
-    return module != "workers.settings" and b"workers.settings" not in text and b"forums." not in text
-
-
-def _named_in_scrapy_cfg() -> str:
-    config = ConfigParser()
-    with suppress(OSError, ConfigParserError):  # the crawler that uses the file reports its errors
-        config.read(project_dir() / "scrapy.cfg")
-    return config.get("settings", os.environ.get("SCRAPY_PROJECT", "default"), fallback="workers.settings")
 
 
 def _folder_of(module: str) -> Path | None:

@@ -258,8 +258,7 @@ class FleetKeys(NamespaceKeys):
         return f"{self.prefix}:errors"
 
     def error_news(self, digest: str) -> str:
-        """STRING with TTL: `1` for a minute after the last report of an error, whose text has this digest: until then it is no
-        news.
+        """STRING with TTL: `1` for a minute after the last report of an error, whose text has this digest.
 
         Written and read by processes that report errors.
         """
