@@ -40,7 +40,7 @@ def main() -> None:
     chosen = parser.parse_args()
     pages = saved(chosen.pages) if chosen.pages else fixtures(chosen.rows)
     for markup, url in pages:
-        read_page(markup, url, now=NOW)  # the first page of a form of dates asks dateparser
+        read_page(markup, url, now=NOW)  # the first page compiles its expressions
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLD)

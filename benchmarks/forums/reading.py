@@ -5,9 +5,8 @@ Milliseconds of the reactor's thread for a page of 15 rows, by a profile, by a c
 joined by spaces), which reads the same rows and fields, and by the parser alone (lxml's tree, or `json`). HTML is filled up
 with scripts and navigation to 86 KB, the median of real thread pages. A round reads eight pages with other ids and times by
 each, in random order, the garbage collector set as in a crawler; ratios are taken within a round. *Pages/s* are those that a
-whole CPU would read by the profile. *First pages* are the first eight of a process, which learn how the board writes its dates:
-once, by asking dateparser. With `--pages` the same of the thread pages of real forums in a folder (`.html`, or `.json` with
-`html` and `url`): the median page of a round.
+whole CPU would read by the profile. *First pages* are the first eight of a process. With `--pages` the same of the thread pages
+of real forums in a folder (`.html`, or `.json` with `html` and `url`): the median page of a round.
 """
 
 from __future__ import annotations
@@ -130,7 +129,7 @@ def of_saved(pages: Path, folder: Path, rounds: int, report: Report) -> list[Any
             taken.append((time.process_time() - begun) * 1e3)
         return {"ms": statistics.median(taken)}
 
-    measured(OURS)  # the first page of a form of dates asks dateparser
+    measured(OURS)  # the first page compiles its expressions
     played = Rounds.play(rounds, list(reads), measured)
     report.figures["saved pages"] = played.played
     ratios, ours = played.ratios(OURS, BY_HAND, ms), played.median(OURS, ms)

@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-from .normalised import common
+from .normalised import common, of_tens
 from .words import AGO, DAYS_BACK, LESS_THAN_ONE, MONTHS, NUMBERS, UNITS, WEEKDAYS, half_of_day, of_half
 
 LONGEST = 120
 """Characters of a text that is searched for a date."""
 
+_WORDS = re.compile(r"(?<![^\W\d_])[^\W\d_]{2,}|(?<=[(（])[^\W\d_](?=[)）])")
 _WORD = r"[^\W\d_]{3,}+"
 _ISO = re.compile(
     r"(?<!\d)(\d{4})-(\d\d)-(\d\d)(?:[T .]\s*(\d\d):(\d\d)(?::(\d\d)(?:[.,]\d+)?)?\s*(Z|[+-]\d\d:?\d\d)?)?(?!\d)", re.ASCII
@@ -32,6 +33,7 @@ _NAME_FIRST = re.compile(
 )
 _YEAR_NAME = re.compile(rf"(?<!\d)((?:19|20)\d\d)[\s./-]+({_WORD})[\s./-]+(\d{{1,2}})(?!\d)")
 _NAME_YEAR = re.compile(rf"(?<![^\W\d_])({_WORD})\.?,?\s+(?:de\s+)?((?:19|20)\d\d)(?!\d)")
+_NAMED_HOUR = re.compile(r"(?<=\d, )(?:noon|midnight)$")
 _EAST = re.compile(r"(?<!\d)(\d{1,2})[月월]\s?(\d{1,2})[日일]")
 _KOREAN = re.compile(r"((?:19|20)\d\d)[년.]\s?(\d{1,2})[월.]\s?(\d{1,2})[일.]?")
 _MONTH_DAY = re.compile(r"(?<![\d./-])(\d{1,2})[-/](\d{1,2})\s+(?=\d{1,2}:\d\d)")
@@ -42,14 +44,18 @@ _TIME = re.compile(
 _TIME_BEHIND = re.compile(r"[\s,]+(?:[^\W\d_]{2,5}\.?\s)?([01]?\d|2[0-3])\.([0-5]\d)(?![\d%])(?![.,]\d)")
 """A time with a point, right behind its day: `20.11.2026 kl. 18.40`."""
 _HALF_BEFORE = re.compile(r"\b([ap])\.?m\.?\s*$", re.IGNORECASE)
-_RELATIVE = re.compile(r"(?<![\w.,])(\d{1,4}(?:[.,]\d+)?|[^\W\d_]{1,6})\s?\+?\s?([^\W\d_]{1,14})\.?")
+_RELATIVE = re.compile(r"(?<![\w.,])(\d{1,4}(?:[.,]\d+)?|[^\W\d_]{1,6})\s?[+'’]?\s?([^\W\d_]{1,14})\.?")
 _SMALLER = re.compile(r"[\s,]*(?:(?:and|und|et|y|e|и)\s+)?(\d{1,3})\s?([^\W\d_]{1,12})")
+_SIMPLE = str.maketrans("鐘剛後個週時點兩間號幾億萬", "钟刚后个周时点两间号几亿万")
 _EAST_RELATIVE = re.compile(
-    r"((?<!\d)\d{1,6}|半|几)\s?个?(秒|分|小时|小時|時間|天|日|周|週|星期|月|ヶ月|か月|年|초|분|시간|일|주|개월|년)\s?[钟鐘間]?\s?(?:前|전)"
+    r"(?<![\d.])(\d{1,6}(?:\.\d{1,6})?|[半一两二三四五六七八九十几数]{1,4}|[한두세네몇])\s*+(?:[个かヶカ]\s*+)?(半)?个?"
+    r"(秒|초|分|분|小时|时间|时|钟头|시간|天|日|일|周间|周|星期|礼拜|주일|주|月|개월|달|年|년)(半)?[钟间]?\s*+(?:多\s*+)?[以之]?(?:前|전)"
 )
+_NUMERALS = {"半": 0.5, "两": 2, "几": 3, "数": 3, "한": 1, "두": 2, "세": 3, "네": 4, "몇": 3}
 AGE = re.compile(
     rf"\b(?:{'|'.join(AGO)})\b|前|전|(?:sekunde|minute|stunde|tag|woche|monat|jahr)(?:e?n|e)? (?:her|zuvor)\b", re.IGNORECASE
 )
+_HALF = re.compile(r"\bhalf an? |\bpół ", re.IGNORECASE)
 _BARE_RELATIVE = re.compile(r"^\s*(\d{1,3})\s?(s|m|min|h|hr|hrs|d|w|wk|mo|y|yr|yrs)\s*$", re.IGNORECASE)
 _EPOCH = re.compile(r"1\d{9}(?:\d{3})?$")
 _EASTERN_DAY = re.compile("|".join(word for word in (*LESS_THAN_ONE, *DAYS_BACK) if ord(word[0]) > 0x2FFF))
@@ -62,14 +68,15 @@ _LETTERS = re.compile(r"[^\W\d_][\w'’-]*")
 _LONGEST_DAY_WORD = 60
 _AUGUST = 8
 _BEFORE_TIME = 5  # characters between a day and its time: ` at `
+_BEFORE_HOUR = 16  # characters that may hold the weekday of a time: `Saturday, at `
 OTHER_FORM = re.compile(
     "[\u0530-\u10ff\u1200-\u137f\u1780-\u17ff\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069]"
-    r"|\b2[45]\d\d\b|\b1[34]\d\d[./-]\d|\d[./-]1[34]\d\d\b|оны |[〇零一二三四五六七八九]年|"
+    r"|(?:明治|大正|昭和|平成|令和|民[國国])|\b2[45]\d\d\b|\b1[34]\d\d[./-]\d|\d[./-]1[34]\d\d\b|оны |[〇零一二三四五六七八九]年|"
     r"\b[SHR]\d{1,2}\.\d|\d\.?\s?(?:\(?e?\)?ko|gada|m\.)\s|\bth(?:áng|g)\s",
     re.IGNORECASE,
 )
 """Sign of a form that `normalised.common` knows: another script or calendar, a mark of direction, a word behind the year."""
-_FULL = re.compile(r"\d|今|昨|前|刚|剛")
+_FULL = re.compile(r"\d|今|昨|前|전|刚|剛")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +122,11 @@ def spotted(text: str) -> Spotted | None:
 
 @lru_cache(maxsize=4096)
 def _spotted(text: str) -> Spotted | None:
+    text = _NAMED_HOUR.sub(lambda found: "12:00" if found[0] == "noon" else "00:00", text)
     if (not text.isascii() or _FULL.search(text)) and OTHER_FORM.search(text):
         text = common(text)
+    if _EASTERN.search(text):
+        text = text.translate(_SIMPLE)
     if len(text) > LONGEST or not _FULL.search(text):
         return _day_word(text, None) if len(text) < 40 else None
     if (iso := _ISO.search(text)) and _is_day(int(iso[2]), int(iso[3])):
@@ -127,7 +137,8 @@ def _spotted(text: str) -> Spotted | None:
         return age  # in `3 days ago 14 replies` is a day of August (`ago 14`) of other languages
     time = _time(text, day)
     if day is None:
-        return _day_word(text, time) or _relative(text) or time
+        other = _day_word(text, time) or _relative(text)
+        return other or (time and replace(time, weekday=_weekday(text, max(0, time.whole[0] - _BEFORE_HOUR), time.whole[0])))
     if time is None:
         return replace(day, whole=day.span)
     whole = min(day.span[0], time.whole[0]), max(day.span[1], time.whole[1])
@@ -215,14 +226,14 @@ def _named(text: str) -> Spotted | None:
     found = None
     for match in _NAMED.finditer(text):
         month = MONTHS.get(match[2].lower())
-        if month and 1 <= int(match[1]) <= 31:
+        if month and 1 <= int(match[1]) <= 31 and (_year(match[3]) or not match[3]):
             found = Spotted(year=_year(match[3]), month=month, day=int(match[1]), weekday=_weekday(text), span=match.span())
             break
     if found is not None and found.year is not None:
         return found
     for match in _NAME_FIRST.finditer(text):
         month = MONTHS.get(match[1].lower())
-        if month and 1 <= int(match[2]) <= 31:
+        if month and 1 <= int(match[2]) <= 31 and (_year(match[3]) or not match[3]):
             other = Spotted(year=_year(match[3]), month=month, day=int(match[2]), weekday=_weekday(text), span=match.span())
             return other if found is None or other.year is not None else found
     if found is not None:
@@ -242,8 +253,8 @@ def _year(text: str | None) -> int | None:
     return number if 1970 <= number <= 2100 else None
 
 
-def _weekday(text: str) -> int | None:
-    return next((WEEKDAYS[word] for word in re.findall(r"[^\W\d_]{2,}", text.lower()) if word in WEEKDAYS), None)
+def _weekday(text: str, begin: int = 0, end: int = LONGEST) -> int | None:
+    return next((WEEKDAYS[word] for word in _WORDS.findall(text.lower(), begin, end) if word in WEEKDAYS), None)
 
 
 def _time(text: str, day: Spotted | None) -> Spotted | None:
@@ -281,11 +292,13 @@ def _day_word(text: str, time: Spotted | None) -> Spotted | None:
     if word is None:
         return None
     if word in LESS_THAN_ONE:
-        return Spotted(back=timedelta(seconds=30)) if len(text.strip()) < 30 else None
+        return Spotted(back=timedelta()) if len(text.strip()) < 30 else None
+    begin = low.find(word)
+    time = time or _time(text, Spotted(span=(begin, begin + len(word))))
     rest = len(text.strip()) - len(word) - (time.span[1] - time.span[0] if time else 0)
     if rest > (25 if time else 12):
         return None
-    back, begin = timedelta(days=DAYS_BACK[word]), low.find(word)
+    back = timedelta(days=DAYS_BACK[word])
     if time is None:
         return Spotted(back=back, whole=(begin, begin + len(word)))
     whole = min(begin, time.whole[0]), max(begin + len(word), time.whole[1])
@@ -303,10 +316,15 @@ def _named_day(low: str) -> str | None:
     return None
 
 
+def aged(text: str) -> Spotted | None:
+    """Return the distance in a text whose number is in words, or left out: `half an hour ago`, `godzinę temu`."""
+    return None if _FULL.search(text) or not AGE.search(text) else _relative(_HALF.sub("0.5 ", text)) or _relative(f"1 {text}")
+
+
 def _relative(text: str) -> Spotted | None:
     if match := _EAST_RELATIVE.search(text):
-        many = 0.5 if match[1] == "半" else 3 if match[1] == "几" else int(match[1])
-        return Spotted(back=many * UNITS[match[2]], span=match.span())
+        many = float(match[1]) if match[1][0].isdigit() else _NUMERALS.get(match[1]) or of_tens(match[1])
+        return Spotted(back=(many + 0.5 * bool(match[2] or match[4])) * UNITS[match[3]], span=match.span(), whole=match.span())
     if match := _BARE_RELATIVE.match(text):
         return Spotted(back=int(match[1]) * UNITS[match[2].lower()], span=match.span())
     ago = AGE.search(text)

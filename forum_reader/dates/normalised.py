@@ -98,10 +98,11 @@ def in_common_era(text: str, language: str | None) -> str:
 def _in_digits(found: re.Match[str]) -> str:
     """Return `2026-11-20` of `二〇二六年十一月二十日`."""
     year = "".join(str(max(0, _SIGNS.find(sign))) for sign in found[1])
-    return "-".join((year, *(str(_of_tens(part)) for part in found.groups()[1:])))
+    return "-".join((year, *(str(of_tens(part)) for part in found.groups()[1:])))
 
 
-def _of_tens(text: str) -> int:
+def of_tens(text: str) -> int:
+    """Return the number in Chinese signs, below 100: `十五`, `二十`."""
     tens, ten, ones = text.rpartition("十")
     return (10 * (_SIGNS.find(tens) if tens else 1) if ten else 0) + (_SIGNS.find(ones) if ones else 0)
 
@@ -116,7 +117,7 @@ def common(text: str) -> str:
     text = _NUMBER.sub(_ascii, without_directions(text))
     text = in_common_era(text, None)
     english = in_english(text)
-    if english != text or (known := in_known_words(text, None)) == text:  # as most texts of a page
+    if english != text or (known := in_known_words(text)) == text:  # as most texts of a page
         return english
     return in_english(known)
 
@@ -160,20 +161,3 @@ _TO_ORDINAL = date(2021, 3, 21).toordinal() - (365 * 2995 + 2995 // 33 * 8 + (29
 
 
 _NUMBER = re.compile(r"\d+")
-_EDGES = " \t\r\n\u200b\ufeff»«›‹•·|–—,:;()[]\"'"
-_HALF_OF_DAY = re.compile(
-    r"(?<=\d)([ \u00a0\u202f]?)([ap])\.[ \u00a0\u202f]?m\b\.?", re.IGNORECASE
-)  # as words, p and m are unknown
-_FRACTION = re.compile(r"(?<=:\d\d:\d\d)\.\d{1,6}(?!\d)")
-_WIDE = re.compile(r"[^\x00-\x7f]")
-
-
-def plain(text: str) -> str:
-    """Return the text without ornaments around it, and `2:31 p.m.` as `2:31 pm`; wide forms and digits of other scripts as ASCII
-    (`２０２６`, `：`).
-    """
-    text = _FRACTION.sub("", _HALF_OF_DAY.sub(r"\1\2m", text.strip(_EDGES)))
-    if not _WIDE.search(text):
-        return text
-    text = unicodedata.normalize("NFKC", text)
-    return _NUMBER.sub(_ascii, text).strip(_EDGES)

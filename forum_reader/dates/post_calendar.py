@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import itertools
 import re
+from calendar import monthrange
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 from .dates_in_text import Spotted
+from .words import UNIT_LENGTHS
 
 if TYPE_CHECKING:
     from forum_reader.reading.read_page import CommentsPage
@@ -34,16 +36,31 @@ _YEAR_FIRST = frozenset({"ko", "ja", "zh", "hu", "lt"})
 """Languages that write the year first, even where it has two digits."""
 
 
+def _before(now: datetime, back: timedelta) -> datetime:
+    """Return the time at a distance, which is counted by the calendar where it is some whole months."""
+    months, rest = divmod(back, UNIT_LENGTHS["month"])
+    if rest or not months:
+        return now - back
+    year, month = divmod(now.year * 12 + now.month - 1 - months, 12)
+    return now.replace(year=year, month=month + 1, day=min(now.day, monthrange(year, month + 1)[1]))
+
+
 def _year_first(date: Spotted) -> Spotted:
     return replace(date, year=2000 + (date.a or 0), month=date.b, day=(date.year or 0) % 100, a=None, b=None)
 
 
 class Calendar:
-    """Reads the dates of a page. `now` (aware) is when the page was made; `language` as in `<html lang>`."""
+    """Reads the dates of a page. `now` (aware) is when the page was made; `language` as in `<html lang>`; `order`: of day, month
+    and year, where the language decides it; `ahead`: how far a clock in an unknown time zone may be ahead.
+    """
 
-    def __init__(self, now: datetime, language: str | None = None) -> None:
+    def __init__(
+        self, now: datetime, language: str | None = None, *, order: str | None = None, ahead: timedelta = timedelta(hours=14)
+    ) -> None:
         self._now = now.astimezone(UTC).replace(tzinfo=None)
         self._language = (language or "").lower().replace("_", "-")
+        self._order = order
+        self._ahead = ahead
 
     def read(self, dates: Sequence[Spotted | None]) -> list[datetime | None]:
         """Return the times of dates in the same form, in the order of the posts; None for each that is not a date. Without a
@@ -54,6 +71,11 @@ class Calendar:
         found = [None if date is None else self._moment(date, day_first) for date in dates]
         latest = self._now + timedelta(days=2)
         return [None if one is None or one > latest else one.replace(tzinfo=UTC) for one in found]
+
+    def alone(self, date: Spotted) -> datetime | None:
+        """Return the time of a single date, without a zone; of one that names its own, in UTC."""
+        (date,) = (one for one in self._with_year_first([date]) if one is not None)
+        return self._moment(date, self._day_first([date] if date.a is not None else []))
 
     def _with_year_first(self, dates: Sequence[Spotted | None]) -> Sequence[Spotted | None]:
         """Return the dates with the year in front, where all look like `26-11-20` and their weekdays, their distance or the
@@ -83,6 +105,9 @@ class Calendar:
             return False
         if not dates:
             return True
+        if self._order is not None:
+            is_whole = dates[0].year is not None
+            return self._order == "DMY" or (is_whole if self._order == "YMD" else dates[0].separator == ".")
         orders = [(self._other_weekdays(dates, day_first), self._disorder(dates, day_first)) for day_first in (True, False)]
         if orders[0] != orders[1]:
             return orders[0] < orders[1]
@@ -102,7 +127,7 @@ class Calendar:
     def _moment(self, date: Spotted, day_first: bool) -> datetime | None:
         try:
             if date.back is not None:
-                found = self._now - date.back
+                found = _before(self._now, date.back)
                 if date.hour is not None:
                     found = found.replace(hour=date.hour, minute=date.minute, second=date.second, microsecond=0)
                 return found.replace(microsecond=0)
@@ -113,7 +138,9 @@ class Calendar:
                 if date.hour is None:
                     return None
                 found = self._now.replace(hour=date.hour, minute=date.minute, second=date.second, microsecond=0)
-                return found if found <= self._now + timedelta(hours=14) else found - timedelta(days=1)
+                days = 1 if date.weekday is None else 7
+                found -= timedelta(days=0 if date.weekday is None else (found.weekday() - date.weekday) % 7)
+                return found if found <= self._now + self._ahead else found - timedelta(days=days)
             year = date.year if date.year is not None else self._year(date, month, day or 1)
             if year > self._now.year + 1 and self._language[:2] == "th":  # 69 is 2569 of the Buddhist era, 2026
                 year -= 43
@@ -126,10 +153,10 @@ class Calendar:
 
     def _year(self, date: Spotted, month: int, day: int) -> int:
         """Return the year of a date without one: the latest that is not ahead, and that matches a named weekday."""
-        latest = self._now + timedelta(days=1)
+        latest = self._now + self._ahead
         for year in range(latest.year, latest.year - 12, -1):
             try:
-                moment = datetime(year, month, day)
+                moment = datetime(year, month, day, date.hour or 0, date.minute, date.second)
             except ValueError:  # the 29th of February
                 continue
             if moment <= latest and (date.weekday is None or moment.weekday() == date.weekday):

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from forum_reader.dates.short_forms import check_form
+from forum_reader.dates.read_date import check_form
 
 from . import page_requests
 from .selectors import Finder, PatternError, Syntax, compile_pattern, compiled, is_xpath

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ from lxml import etree
 from protego import Protego
 from scrapy.http import HtmlResponse
 
-from forum_reader.dates.read_date import DateReader
 from forum_reader.definition.selectors import compiled
 from forum_reader.reading import reading_budget
 from forum_reader.reading.found_values import matched_part
@@ -164,15 +162,6 @@ def test_all_regular_expressions_of_a_page_share_their_time() -> None:
     budget._regex_s = 0.0  # as after earlier texts
     with pytest.raises(UnreadablePage, match="does not come to an end"):
         matched_part("^(a|a)+$", "a" * 60 + "b")
-
-
-def test_a_date_is_given_up_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    reader = DateReader(datetime.now(UTC), language=None, time_zone="UTC")
-    reader._left_s = 1e-9
-    monkeypatch.setattr("dateparser.date.DateDataParser._parse_using_locale", lambda *_: asked.append(""))
-    assert reader.read("5 mar de la lundi 3 uhr at 7 may 2") == (None, False)
-    assert (asked, reader._left_s) == ([], 0.0)
 
 
 def test_a_robots_txt_of_8_mb_costs_no_more_than_its_first_lines() -> None:

@@ -42,11 +42,11 @@ BUILT: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "forum_reader/fields/post_marks.py:_anywhere": list,  # kept by its module
     "forum_reader/dates/normalised.py:_with_months": list,  # kept by its module
     "forum_reader/dates/words.py:_halves": list,  # kept by its module
-    "forum_reader/dates/words.py:_words": lambda: [
-        ("finditer", found.pattern) for name in ("", *words.TABLES["known"]) for found, _ in words._words(name)
-    ],
+    "forum_reader/dates/words.py:_known": lambda: [("sub", found.pattern) for found, _ in words._known()],
     "forum_reader/dates/words.py:_translations": lambda: [
-        ("sub", found.pattern) for block in words._OF_SCRIPT for found, _ in words._translations(block, has_number=True)
+        ("sub", found.pattern)
+        for names in (*words._OF_SCRIPT.values(), "hr en", "fr en", "vi en", "zh en")
+        for found, _ in words._translations(names, has_number=True)
     ],
     "cli/commands/logs.py:_places_of": lambda: [("search", r"(?<![\w.-])(books|books\.example)(?![\w-])")],  # names, escaped
     "forums/spiders/odd_pages.py:_in_its_place": lambda: [("match", r"\d+(?=\D|$)"), ("match", r"[^/?&#]+")],

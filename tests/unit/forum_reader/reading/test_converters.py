@@ -6,9 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from forum_reader.dates import language as forms
-from forum_reader.dates import read_date as dates
-from forum_reader.dates.language import ask, check_language
+from forum_reader.dates.language import check_language
 from forum_reader.dates.read_date import DateReader
 from forum_reader.reading import found_values
 from forum_reader.reading.html_text import text_of
@@ -87,46 +85,6 @@ def test_dates_of_other_forums(language: str | None, text: str, moment: str) -> 
 )  # fmt: skip
 def test_which_dates_mean_the_same_whenever_they_are_read(text: str, fixed: bool) -> None:
     assert DateReader(NOW, language="en", time_zone="UTC").read(text)[1] == fixed
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Sat Nov 21, 2026 9:01 am", "11-21-2026, 12:15 PM", "11-21-2026, 12:15 AM", "21-11-2026, 10:15 AM", "3 May 2024 - 23:05",
-        "Today, 11:59 PM", "Yesterday at 00:00", "15 minutes ago", "7 months ago", "2 years ago", "Feb 29", "Dec 31, 23:59",
-        "Jan 1, 12:05 am", "Nov 22, 13:29", "Monday at 10:23", "10:15", "1 hour, 3 minutes ago", "Nov 21, 2026 10:15 +0200",
-    ],
-)  # fmt: skip
-def test_a_date_read_by_its_form_is_what_dateparser_reads(text: str) -> None:
-    for now in (NOW, datetime(2024, 2, 29, 0, 0, 5, tzinfo=UTC)):
-        asked = ask(text, "en", now.replace(tzinfo=None))
-        found, _ = DateReader(now, language="en", time_zone="UTC").read(text)
-        assert found == (asked and asked.replace(tzinfo=asked.tzinfo or UTC))
-
-
-def test_dates_of_a_known_form_need_no_dateparser(monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = ["Sun Nov 22, 2026 9:02 am", "Nov 3, 10:15", "Yesterday, 10:15", "3 hours ago"]
-    reader = DateReader(NOW, language="en", time_zone="UTC")
-    for text in texts:
-        reader.read(text)
-    monkeypatch.setattr(forms, "ask", None)
-    monkeypatch.setattr(dates, "ask", None)
-    found = [reader.read(text.replace("10:15", "11:16").replace("22, 2026", "15, 2009")) for text in texts]
-    assert [(moment.isoformat(), fixed) for moment, fixed in found if moment] == [
-        ("2009-11-15T09:02:00+00:00", True),
-        ("2026-11-03T11:16:00+00:00", False),
-        ("2026-11-21T11:16:00+00:00", False),
-        ("2026-11-22T10:30:00+00:00", False),
-    ]
-
-
-def test_a_page_of_what_are_no_dates_costs_a_few_questions(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    monkeypatch.setattr(forms, "ask", lambda text, *_, until: asked.append(text))
-    reader = DateReader(NOW, language=None, time_zone="UTC")
-    found = {reader.read(text) for text in [*(f"by {'x' * place}, {place} replies" for place in range(500)), "1 " * 5000]}
-    assert found == {(None, False)}
-    assert len(asked) <= 21, asked
 
 
 def test_a_language_that_is_spelt_wrong_is_answered_with_those_that_look_like_it() -> None:
