@@ -93,7 +93,7 @@ SYNONYMS = {"groups": ("run", "groups"), "runs": ("run",), "refresh": ("forums",
 """Words for a command that has another name in the list; `trawl runs` alone lists them."""
 GROUPS = {  # groups that do something without a subcommand: their subcommands, the default first
     "forums": ("list", "rescan", "refresh", "backfill", "forget"),
-    "run": ("start", "groups", "list", "show", "history", "pause", "resume", "cancel", "rerun", "silence"),
+    "run": ("start", "groups", "list", "show", "pause", "resume", "cancel", "rerun", "silence"),
     "nodes": ("list", "capacity"),
     "items": ("list", "consume"),
     "dead": ("list", "replay", "purge", "items", "messages"),
@@ -142,7 +142,7 @@ _CHANGING = {
     *("alert", "sites remove", "sites reparse", "sites forget-rows", "dupefilter"),
     *("forums rescan", "forums refresh", "forums backfill", "forums forget"),
     *("backup create", "backup restore"),
-    *("schedule set", "schedule enable", "schedule disable", "schedule remove", "schedule run"),
+    *("schedule set", "schedule enable", "schedule disable", "schedule remove"),
     *(f"dead{kind} {act}" for kind in ("", " items", " messages") for act in ("replay", "purge")),
     *("migrate scrapy-redis", "db upgrade", "db move", "services add", "services remove", "services forget-group"),
     *(f"run {act}" for act in ("start", "pause", "resume", "cancel", "rerun", "silence")),

@@ -219,22 +219,21 @@ def refused(
 def replay(
     output: Annotated[str, typer.Argument(metavar="OUTPUT", help="Name of the output; of the kind webhook.")],
     since: Since = None,
-    after: Annotated[str | None, typer.Option(metavar="POSITION", help="From after this position, as 4711-3.")] = None,
 ) -> int:
-    """Send an output past events again, from a time or a position on. Ids of events stay the same.
+    """Send an output past events again, from a time on. Ids of events stay the same.
 
     A stream and a file have each event once: read them from their beginning instead.
     """
     rules = rules_file()
     check_output(output, rules)
-    if (since is None) == (after is None):
-        raise ConfigError("give the beginning: either --since 2h or --after 4711-3")
+    if since is None:
+        raise ConfigError("give the beginning: --since 2h")
     if rules.outputs[output].kind != "webhook":
         kind = rules.outputs[output].kind
         raise ConfigError(f"{output} is of the kind {kind}, which has each event once: read it from its beginning")
     with stored_data() as database:
         log = EventLog(database)
-        to = Position.parse(after) if after is not None else log.since(parse_since(since or ""))
+        to = log.since(parse_since(since))
         if not Cursors(database).move(output, to):
             Cursors(database).create(output, to)
         echo(f"{output} gets {log.waiting(to):,} events again, from {to} on.")

@@ -37,7 +37,6 @@ def read(
     ] = None,
     url: Annotated[str | None, typer.Option(metavar="URL", help="The URL of a saved page.")] = None,
     as_json: AsJson = False,
-    full: Annotated[bool, typer.Option("--full", help="Show whole posts.")] = False,
     batch: Annotated[
         bool, typer.Option("--batch", help="Read many pages: a JSON line {url, html} or {url, path} for each.")
     ] = False,
@@ -64,7 +63,7 @@ def read(
     if as_json:
         print_json(msgspec.to_builtins(page))
     else:
-        show_page(page, full=full)
+        show_page(page)
     return 0
 
 
@@ -132,8 +131,8 @@ _HOW = {
 }
 
 
-def show_page(page: SeenPage, *, full: bool) -> None:
-    """Print a page."""
+def show_page(page: SeenPage) -> None:
+    """Print a page, of each post the first lines; `--json` has them whole."""
     to = console()
     width = min(_WIDTH, to.width)
     _line(to, f"{page.kind.value}  {page.title or page.url}", width, style="bold")
@@ -153,9 +152,9 @@ def show_page(page: SeenPage, *, full: bool) -> None:
         _line(to, f"but: {note}", width, style="yellow")
     for post in page.posts:
         to.print()
-        _post(to, post, width, full=full)
+        _post(to, post, width)
         for comment in post.comments:
-            _post(to, comment, width, full=full)
+            _post(to, comment, width)
     if not page.posts and page.rows:
         _line(to, f"{counted(len(page.rows), 'link')} of the same kind:", width)
         for row in page.rows[:_ROWS]:
@@ -171,7 +170,7 @@ def show_page(page: SeenPage, *, full: bool) -> None:
         _line(to, f"No posts and no list were found: {why}.", width)
 
 
-def _post(to: Console, post: SeenPost, width: int, *, full: bool) -> None:
+def _post(to: Console, post: SeenPost, width: int) -> None:
     when = f"{post.published:%Y-%m-%d %H:%M}" if post.published else "no date"
     parts = [f"#{post.number}" if post.number else "  comment", post.author or "no author", when]
     parts += [f"id {post.id}"] if post.id else []
@@ -182,13 +181,12 @@ def _post(to: Console, post: SeenPost, width: int, *, full: bool) -> None:
         piece
         for line in post.text.splitlines()
         for piece in (one.plain.rstrip() for one in Text(line).wrap(to, width - 4) or [Text()])
-        if piece or full
+        if piece
     ]
-    shown = lines if full else lines[:_LINES]
-    for line in shown:
+    for line in lines[:_LINES]:
         to.print(Text(f"    {line}"), soft_wrap=True)
-    if len(lines) > len(shown):
-        to.print(Text(f"    … {len(lines) - len(shown)} more lines", style="dim"))
+    if len(lines) > _LINES:
+        to.print(Text(f"    … {len(lines) - _LINES} more lines", style="dim"))
     if not lines:
         to.print(Text("    (no text)", style="dim"))
 

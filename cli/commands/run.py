@@ -14,29 +14,21 @@ import typer
 from cli.access import redis_client
 from cli.views.options import AsJson, SpiderArguments
 from cli.views.output import complain, duration, echo, iso, print_json, report
-from cli.views.tables import Column, Columns, show
-from redis_components.errors import ConfigError, TrawlError
+from cli.views.tables import Column, Columns, figure, show
+from redis_components.errors import ConfigError
 from redis_components.server.untrusted_values import server_time
-from workers.application import application
 from workers.fleet.holds import who
 from workers.jobs import runs
 from workers.jobs.groups import ALL, Group, groups_in_file, members_of
 from workers.jobs.orders import pairs
 from workers.jobs.spider_list import project_spiders
 from workers.state.group_runs import GroupRun, GroupRuns, Member, Verdict
-from workers.state.history import of_row
 
 LOOK_S = 1.0
 
 app = typer.Typer(no_args_is_help=True, help="Start and follow runs: groups of spiders, each with a verdict when it is over.")
 Run = Annotated[str, typer.Argument(metavar="RUN", help="Id of the run; latest, or a group: the newest one.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for its end; Ctrl-C only ends the waiting.")]
-_FIGURES = (
-    Column("PAGES", "pages", right=True, rank=2),
-    Column("ITEMS", "items", right=True),
-    Column("TOOK", lambda row: duration(row["seconds"]), right=True, rank=3),
-)
-"""Columns of a member's figures."""
 
 
 @app.command()
@@ -136,29 +128,6 @@ def show_run(
         return follow(client, run, as_json) if wait else _show(client, run, as_json, spider)
 
 
-@app.command("history")
-def member_history(
-    spider: Annotated[str, typer.Argument(metavar="SPIDER", help="A member of runs.")],
-    group: Annotated[str, typer.Option("--group", metavar="NAME", help="In runs of this group only.")] = "",
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="Show at most this many.")] = 30,
-    as_json: AsJson = False,
-) -> int:
-    """Show the outcomes of a spider in runs, newest first, that the database has: 400 days of them."""
-    stored = application().stored_members(spider, group or None, limit)
-    if stored is None:
-        raise TrawlError("there is no database yet: a fleet makes it (trawl up)")
-    rows = [{"run": row.run, "group": row.of_group, **vars(of_row(row))} for row in stored]
-    columns = (
-        Column("RUN", "run"),
-        Column("VERDICT", "verdict"),
-        *_FIGURES,
-        Column("FIELDS", lambda row: ", ".join(f"{name} {share:.0%}" for name, share in sorted(row["fields"].items())), rank=5),
-        Column("REASON", "reason", least=20, rank=4, below=True),
-    )
-    show(rows, columns, as_json, empty=f"The database has no run of {spider}.")
-    return 0
-
-
 @app.command()
 def pause(name: Run, as_json: AsJson = False) -> int:
     """Let no member of a run crawl; those that do finish their pages in flight, and go on later where they stopped."""
@@ -242,7 +211,9 @@ def _show(client: redis.Redis, run: GroupRun, as_json: bool, spider: str = "") -
     columns = (
         Column("MEMBER", "spider"),
         Column("VERDICT", "verdict"),
-        *_FIGURES,
+        figure("PAGES", "pages", rank=2),
+        figure("ITEMS", "items"),
+        figure("TOOK", lambda row: duration(row["seconds"]), rank=3),
         Column("REASON", lambda row: row["silenced"] or row["reason"], least=20, below=True),
     )
     if rows:

@@ -15,7 +15,7 @@ from cli.access import redis_client, running_client
 from cli.views.options import AsJson
 from cli.views.output import duration, echo, iso, report
 from cli.views.tables import Column, figure, show
-from redis_components.errors import ConfigError, RedisUnavailable
+from redis_components.errors import ConfigError
 from tasks.beat.desk import ScheduleDesk
 from workers.state.beats import parse_span
 
@@ -36,7 +36,6 @@ def schedule() -> None:
         trawl schedule set seed_forums --every 30s
         trawl schedule set nightly --cron "0 3 * * *" --task trawl.seed_forums --kwargs '{"site": "demo", "force": true}'
         trawl schedule disable nightly
-        trawl schedule run nightly
         trawl schedule remove nightly
     """
 
@@ -119,21 +118,6 @@ def remove(name: Name, as_json: AsJson = False) -> int:
         {"entry": name, "removed": default is None},
         f"{name}: {'removed' if default is None else f'back to {default.rhythm}'}",
     )
-    return 0
-
-
-@app.command()
-def run(name: Name, as_json: AsJson = False) -> int:
-    """Send this entry's task now, in addition to its schedule."""
-    from kombu.exceptions import OperationalError
-
-    with open_desk() as desk:
-        entry = desk.known(name)
-        try:
-            sent = desk.send(entry)
-        except OperationalError as error:
-            raise RedisUnavailable(f"the broker cannot be reached ({error}): check TRAWL_BROKER_URL") from error
-    report(as_json, {"entry": name, "task": entry.task, "id": sent.id}, f"{name}: sent {entry.task} ({sent.id})")
     return 0
 
 

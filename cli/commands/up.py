@@ -69,9 +69,6 @@ def up(
         int, typer.Option(min=0, max=65_535, help="Port of metrics and status page; 0 takes a free one.")
     ] = 9410,
     logs: Annotated[bool, typer.Option("--logs", help="Show the lines of all processes in place of one screen.")] = False,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="--logs, with INFO lines of crawlers and tasks that run every few seconds.")
-    ] = False,
 ) -> int:
     """Start Redis, a worker with its crawlers, beat, Flower and the exporter on this machine, until Ctrl-C.
 
@@ -92,7 +89,7 @@ def up(
         trawl up
         trawl up --fleet forum_list=1,forum_detail=4 --port-flower 0
     """
-    return run_fleet(fleet, port_flower, port_exporter, logs=logs or verbose, verbose=verbose)
+    return run_fleet(fleet, port_flower, port_exporter, logs=logs)
 
 
 def run_fleet(
@@ -101,7 +98,6 @@ def run_fleet(
     port_exporter: int,
     *,
     logs: bool,
-    verbose: bool = False,
     on_page: Callable[[str], None] | None = None,
 ) -> int:
     """Run everything until Ctrl-C; return the exit code. `on_page` gets the link of the status page once it answers."""
@@ -112,7 +108,7 @@ def run_fleet(
     interrupts = Interrupts()
     interrupts.listen()
     if variable("TRAWL_LOG_STREAM") is None:
-        os.environ["TRAWL_LOG_STREAM"] = "INFO" if verbose else "WARNING"  # of crawlers; everything is in their files
+        os.environ["TRAWL_LOG_STREAM"] = "WARNING"  # of crawlers; everything is in their files
     flower, page = _addresses(port_flower, port_exporter)
     first = runs_here()
     _warn_of_what_is_missing()
@@ -123,7 +119,7 @@ def run_fleet(
     if interrupts.count:
         return INTERRUPTED
     to = console()
-    shown = UpScreen(to) if to.is_terminal and not logs else UpLog(to, verbose=verbose)
+    shown = UpScreen(to) if to.is_terminal and not logs else UpLog(to)
     if first:
         shown.line("trawl", f"this fleet runs here already, as node {first}: this is a second node of it, not a second fleet")
     services = Services(node_services(flower, page), shown.line)

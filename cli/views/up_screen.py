@@ -39,14 +39,13 @@ Rows = Sequence[tuple[str, str]]
 class UpLog:
     """One log of all processes, each line with the name of its process before it."""
 
-    def __init__(self, console: Console, *, verbose: bool) -> None:
+    def __init__(self, console: Console) -> None:
         self._console = console
-        self._verbose = verbose
         self._lock = threading.Lock()
 
     def line(self, name: str, text: str) -> None:
         """Print a line of this process. On a terminal it continues below its first word."""
-        if not self._verbose and _ROUTINE.search(text):
+        if _ROUTINE.search(text):
             return
         head = f"{name:<8} │ "
         with self._lock:

@@ -11,7 +11,6 @@ import redis
 from redis_components.errors import ConfigError, unknown_name
 from redis_components.server.untrusted_values import server_time
 from tasks.app import app as celery
-from tasks.routing import IMPATIENT
 from workers.state.beats import Beats, Schedules, StoredEntry
 
 from .schedule import ScheduledTask, changed, checker, defaults_of, effective, next_due
@@ -76,12 +75,6 @@ class ScheduleDesk:
         if name in self.schedule.refused:
             raise ConfigError(f"{self.schedule.refused[name]}; correct it with `trawl schedule set`, or remove it")
         raise self.unknown(name)
-
-    def send(self, entry: ScheduledTask) -> Any:
-        """Send its task now; returns the `AsyncResult`. Raises kombu's OperationalError, within seconds."""
-        with celery.connection_for_write(transport_options=IMPATIENT) as broker:
-            options = {**entry.options, "connection": broker, "retry": False, "ignore_result": True}
-            return self.tasks[entry.task].apply_async(entry.args, dict(entry.kwargs), **options)
 
     def change(self, name: str, **given: Any) -> None:
         """Store a valid entry. Raises ConfigError."""

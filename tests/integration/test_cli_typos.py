@@ -74,7 +74,6 @@ TYPOS = [
     ("roll forum_lst", "forum_list"),
     ("schedule disable seed_forum", "seed_forums"),
     ("schedule remove seed_forum", "seed_forums"),
-    ("schedule run seed_forum", "seed_forums"),
     ("logs --level WARNIN", "WARNING"),
     ("crawl-once forum_lst", "forum_list"),
 ]

@@ -225,11 +225,12 @@ def test_each_member_of_a_run_has_its_verdict_and_the_next_night_is_compared(tmp
         found = verdicts(fleet, second)
         assert (found["fine"]["verdict"], found["fine"]["reason"]) == ("field_gone", "price: 0% of the items, 100% before")
         assert found["empty"]["verdict"] == "fine"
-        stored = lambda: json.loads(fleet.trawl("runs", "history", "fine", "--json"))  # noqa: E731
+        query = "SELECT run, verdict, scraped AS items FROM run_members WHERE spider = 'fine' ORDER BY ended_at DESC"
+        stored = lambda: [json.loads(line) for line in fleet.trawl("sql", query, "--json").splitlines()]  # noqa: E731
         wait_until(lambda: len(stored()) == 2, fleet.said, 60)
-        assert [(one["run"], one["verdict"], one["items"]) for one in stored()] == [
-            (second, "field_gone", found["fine"]["items"]),
-            (first, "fine", 5),
+        assert stored() == [
+            {"run": second, "verdict": "field_gone", "items": found["fine"]["items"]},
+            {"run": first, "verdict": "fine", "items": 5},
         ]
         failed = fleet.trawl("runs", "rerun", second, "--failed").split()[0]
         third = ended(fleet, failed)

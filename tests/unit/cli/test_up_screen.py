@@ -112,12 +112,12 @@ def test_the_figures_are_read_while_it_is_shown(rows: list[tuple[str, str]], mon
 def test_lines_on_a_terminal_break_between_words_and_into_a_pipe_not_at_all() -> None:
     text = "in another terminal: trawl seed, then trawl status --watch, which shows what needs attention and the queues"
     console = terminal()
-    UpLog(console, verbose=False).line("trawl", text)
+    UpLog(console).line("trawl", text)
     lines = text_of(console).splitlines()
     assert max(map(len, lines)) <= 80
     assert " ".join(line.partition("│ ")[2].strip() for line in lines) == text
     pipe = SafeConsole(file=io.StringIO(), width=200)
-    UpLog(pipe, verbose=False).line("trawl", text * 3)
+    UpLog(pipe).line("trawl", text * 3)
     assert text_of(pipe).count("\n") == 1
 
 
