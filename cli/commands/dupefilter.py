@@ -46,15 +46,9 @@ def dupefilter(
             report(as_json, {"spider": spider, **by_word}, *(f"{word}: {one}" for one, word in outcomes.items()))
             return 0
         found = figures_of(client, _keys_of(client, spider))
-    report(as_json, _json(spider, found), _sentence(spider, found))
+    fields = {"spider": spider, **vars(found), "bytes_per_entry": found.bytes_per_entry}
+    report(as_json, fields, _sentence(spider, found))
     return 0
-
-
-def _json(spider: str, found: FilterReport) -> dict[str, Any]:
-    figures = {
-        name: getattr(found, name) for name in ("form", "entries", "keys", "bytes", "bytes_per_entry", "false_positive_rate")
-    }
-    return {"spider": spider, **figures}
 
 
 def _sentence(spider: str, found: FilterReport) -> str:

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import redis
 import typer
@@ -90,7 +90,7 @@ def scrapy_redis(
         if not as_json:
             _show(report, project)
     if as_json:
-        print_json({report.spider: _json(report) for report in reports})
+        print_json({report.spider: report for report in reports})
     return 1 if any(report.late for report in reports) else 0
 
 
@@ -129,8 +129,10 @@ def _show(report: MigrationReport, project: Project) -> None:
 def _show_import(report: MigrationReport) -> None:
     requests, fingerprints = report.requests, report.fingerprints
     would = "would be " if report.dry_run else ""
-    echo(f"{report.spider}: {requests.moved:,} requests {would}imported, {requests.dead.total():,} {would}kept among the dead,")
-    echo(f"  {fingerprints.added:,} fingerprints {would}imported, in {report.seconds:.1f} s")
+    echo(
+        f"{report.spider}: {requests.imported:,} requests {would}imported, {requests.dead.total():,} {would}kept among the dead,"
+    )
+    echo(f"  {fingerprints.imported:,} fingerprints {would}imported, in {report.seconds:.1f} s")
     for reason, count in requests.dead.most_common(SHOWN_REASONS):
         echo(f"  dead: {count:,} because {reason}")
     if report.bytes_after:
@@ -168,26 +170,7 @@ def _fingerprinter_advice(report: MigrationReport, project: Project) -> Iterator
             yield f"  ({known.matching} of {known.tried} queued requests are in the dupefilter under it)"
     elif known and known.tried:
         yield f"none of {known.tried} queued requests is in the dupefilter: does the project compute its own fingerprints?"
-    elif report.fingerprints.added and not now.startswith("redis_components."):
+    elif report.fingerprints.imported and not now.startswith("redis_components."):
         yield "no queued request shows how the fingerprints were made; unless the project computes its own, set"
         yield '  REQUEST_FINGERPRINTER_CLASS = "redis_components.fingerprint.ScrapyRedisFingerprinter"'
         yield "  (OldScrapyFingerprinter for a dupefilter that a scrapy-redis before 0.8 began)"
-
-
-def _json(report: MigrationReport) -> dict[str, Any]:
-    known, requests, fingerprints = report.fingerprinter, report.requests, report.fingerprints
-    names = ("key", "waiting", "looked_at", "convertible", "converted", "refused")
-    return {
-        **{name: getattr(report, name) for name in ("dry_run", "as_is", "late", "bytes_before", "bytes_after")},
-        "at_work": report.at_work,
-        "requests": {
-            "found": requests.found,
-            "imported": requests.moved,
-            "dead": dict(requests.dead),
-            "classes": dict(requests.classes),
-        },
-        "fingerprints": {"found": fingerprints.found, "imported": fingerprints.added},
-        "fingerprinter": {"setting": known.setting, "matching": known.matching, "tried": known.tried} if known else None,
-        "start_tasks": [{name: getattr(tasks, name) for name in names} for tasks in report.start_tasks],
-        "seconds": round(report.seconds, 3),
-    }

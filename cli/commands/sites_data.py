@@ -85,14 +85,17 @@ def reparse(
                 database, raw_dir(), declared, **options, progress=lambda report: progress(sum(report.pages.values()))
             )
     if as_json:
-        print_json(_json(report, dry_run=dry_run, size=size_of(raw_dir(), site)))
+        changes: dict[str, dict[str, int]] = {}
+        for (table, what), times in sorted(report.changes.items()):
+            changes.setdefault(table, {})[what] = times
+        print_json({**vars(report), "changes": changes, "dry_run": dry_run, "bytes_kept": size_of(raw_dir(), site)})
     else:
         console().print(*_tables(report), sep="\n\n")
         echo(_sentence(report, dry_run=dry_run))
     lost = list(report.lost())
     for line in lost:
         complain(line)
-    return 1 if report.bad or report.refused or lost or not report.pages else 0
+    return 1 if report.not_read or report.refused or lost or not report.pages else 0
 
 
 def _rate(report: ReparseReport) -> str:
@@ -103,7 +106,7 @@ def _sentence(report: ReparseReport, *, dry_run: bool) -> str:
     pages = sum(report.pages.values())
     done = "would be stored; nothing was changed (--dry-run)" if dry_run else "stored"
     parts = [f"{pages:,} pages read, {report.items:,} items {done}, {report.seconds:.1f} s, {_rate(report)}"]
-    parts += [f"{times:,} pages not read: {reason}" for reason, times in report.bad.most_common()]
+    parts += [f"{times:,} pages not read: {reason}" for reason, times in report.not_read.most_common()]
     parts += [f"{times:,} items refused: {reason}" for reason, times in report.refused.most_common(20)]
     parts += [f"cut off: {place}" for place in report.cut_off[:20]]
     return "\n".join(parts)
@@ -121,26 +124,6 @@ def _tables(report: ReparseReport) -> Iterator[FittedTable]:
     if report.changes:
         changes = [(table, what, f"{times:,}") for (table, what), times in sorted(report.changes.items())]
         yield plain_table(("table", "what changes", "rows"), changes)
-
-
-def _json(report: ReparseReport, *, dry_run: bool, size: int) -> dict[str, Any]:
-    changes: dict[str, dict[str, int]] = {}
-    for (table, what), times in sorted(report.changes.items()):
-        changes.setdefault(table, {})[what] = times
-    return {
-        "site": report.site,
-        "dry_run": dry_run,
-        "bytes_kept": size,
-        "pages": dict(report.pages),
-        "rows": dict(report.rows),
-        "fields": {kind: dict(fields) for kind, fields in report.fields.items()},
-        "items": report.items,
-        "changes": changes,
-        "not_read": dict(report.bad),
-        "refused": dict(report.refused),
-        "cut_off": report.cut_off,
-        "seconds": round(report.seconds, 3),
-    }
 
 
 WRITERS_END_S = 60.0

@@ -118,7 +118,7 @@ class ReparseReport:
     rows: Counter[str] = field(default_factory=Counter)  # found on them, by kind of page
     fields: dict[str, Counter[str]] = field(default_factory=dict)  # kind of page -> field -> rows with a value
     changes: Counter[tuple[str, str]] = field(default_factory=Counter)  # (table, effect) -> number
-    bad: Counter[str] = field(default_factory=Counter)  # reason -> unreadable pages
+    not_read: Counter[str] = field(default_factory=Counter)  # reason -> unreadable pages
     refused: Counter[str] = field(default_factory=Counter)  # reason -> items that could not be stored
     cut_off: list[str] = field(default_factory=list)  # unreadable parts of files
     items: int = 0
@@ -132,7 +132,7 @@ class ReparseReport:
 
     def count_bad(self, reason: str) -> None:
         """Count an unreadable page."""
-        self.bad[reason if reason in self.bad or len(self.bad) < MOST_REASONS else "other reasons"] += 1
+        self.not_read[reason if reason in self.not_read or len(self.not_read) < MOST_REASONS else "other reasons"] += 1
 
 
 def reparse(

@@ -50,7 +50,7 @@ class FingerprintsReport:
     """The outcome of importing fingerprints."""
 
     found: int = 0
-    added: int = 0
+    imported: int = 0
 
 
 def fingerprint_of(member: bytes) -> bytes:
@@ -87,8 +87,8 @@ def import_fingerprints(
     for members in scanned(client, aside, "set"):
         _store(client, keys.ours.dupefilter, ours, [ours.entry(fingerprint_of(member)) for member in members])
         client.srem(aside, *members)
-        report.added += len(members)
-        progress(report.added, report.found)
+        report.imported += len(members)
+        progress(report.imported, report.found)
     return report
 
 

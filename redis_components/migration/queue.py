@@ -113,7 +113,7 @@ class QueueReport:
     """The outcome of importing requests."""
 
     found: int = 0
-    moved: int = 0
+    imported: int = 0
     dead: Counter[str] = field(default_factory=Counter)  # by reason
     classes: Counter[str] = field(default_factory=Counter)  # request classes in addition to Scrapy's
 
@@ -209,7 +209,7 @@ def import_requests(
         if outcome == b"layout":
             raise LayoutError(f"{keys.ours.counters()}: another layout version: import with the Trawl that crawls there")
         _count(report, fates[:moved])
-        progress(report.moved + report.dead.total(), report.found)
+        progress(report.imported + report.dead.total(), report.found)
     return report
 
 
@@ -218,7 +218,7 @@ def try_requests(client: redis.Redis, keys: BothKeys, found: QueueFound, *, as_i
     report, reader = QueueReport(found=found.total), PickleReader()
     for members in _all_members(client, keys, found):
         _count(report, _fates(reader, members, as_is=as_is))
-        progress(report.moved + report.dead.total(), report.found)
+        progress(report.imported + report.dead.total(), report.found)
     return report
 
 
@@ -256,7 +256,7 @@ def _count(report: QueueReport, fates: list[Fate]) -> None:
         if fate.word == "dead":
             report.dead[fate.content.decode().removeprefix(DEAD_REASON)] += 1
             continue
-        report.moved += 1
+        report.imported += 1
         if fate.request_class and not fate.request_class.startswith("scrapy.http."):
             report.classes[fate.request_class] += 1
 

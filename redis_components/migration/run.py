@@ -266,7 +266,7 @@ class _Import:
             )
 
     def _try(self, found: QueueFound, known: FingerprintsFound) -> None:
-        self.report.fingerprints = FingerprintsReport(found=known.total, added=known.total)
+        self.report.fingerprints = FingerprintsReport(found=known.total, imported=known.total)
         self.report.requests = queue.try_requests(
             self.client, self._keys, found, as_is=self._as_is, progress=self._part("requests")
         )

@@ -278,7 +278,7 @@ def test_two_imports_at_once_lose_and_double_nothing(redis_client: redis.Redis) 
     project = project_of("forum")
     with ThreadPoolExecutor(2) as pool:
         reports = list(pool.map(lambda _: run.migrate(redis_client, "forum", project, options, lambda *_: None), range(2)))
-    assert sum(report.requests.moved for report in reports) == 1500
+    assert sum(report.requests.imported for report in reports) == 1500
     assert sorted(urls(redis_client)) == sorted(one.url for one in many)
     assert redis_client.scard(KEYS.dupefilter) == 1500
 

@@ -136,7 +136,7 @@ def test_pages_of_a_kind_that_the_site_file_has_no_more_are_said_and_the_others_
     keep(page("thread", "/post/p1", {"id": "p1"}, thread="p1"), comments_page("p1", ["hello"]))
     with Database.from_url() as database:
         report = reparse(database, raw_dir(), load_site("one"))
-    assert dict(report.bad) == {"the site file has no [pages.thread] any more": 1}
+    assert dict(report.not_read) == {"the site file has no [pages.thread] any more": 1}
     assert (dict(report.pages), report.items) == ({"comments": 1}, 1)
 
 
