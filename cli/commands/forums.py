@@ -15,7 +15,7 @@ from rich.text import Text
 from cli.access import redis_client, running_client, running_url
 from cli.names import check_site, either
 from cli.views.options import AsJson, SiteArgument, SiteOption, Yes
-from cli.views.output import complain, confirm, counted, duration, echo, iso, print_json, report
+from cli.views.output import complain, confirm, duration, echo, iso, print_json, report
 from cli.views.tables import Column, console, figure, table_of
 from forums.freshness import DAY_S, HOUR_S, estimate, next_check
 from forums.overview import BoardView, forum_sites
@@ -27,7 +27,7 @@ from forums.state.thread_records import forget as forget_threads
 from forums.state.writer_state import DatabaseClaim
 from forums.storage import StorageError
 from forums.storage.read.read_sql import NoData, stored_data
-from forums.storage.read.site_figures import Delay, delays, last_scans
+from forums.storage.read.site_figures import Delay, delays
 from redis_components.admin.inspector import keys_in
 from workers.overview import OverviewReader
 
@@ -76,8 +76,6 @@ def list_forums(site: SiteArgument = None, of_site: SiteOption = None, as_json: 
     elif not found.forums:
         has_files = any(sites_dir().glob("*.toml"))
         echo((NO_FORUM if found.running else NO_REDIS) if has_files else NO_SITE)
-        if stored := _stored(site):
-            echo(stored)
     else:
         console().print(forums_table(found.forums), "", *_budget_lines(found), sep="\n")
     return 0
@@ -142,19 +140,6 @@ def _look(site: str | None) -> _Found:
         schedules={one.name: one.schedule for one in known},
         wrong=(*wrong, *(f"{part} cannot be read: {why}" for part, why in view.unreadable.items())),
     )
-
-
-def _stored(site: str | None) -> str:
-    """Return the age of the last scan that is stored; "" without one."""
-    try:
-        with stored_data() as database:
-            known = last_scans(database, site)
-    except (NoData, StorageError):
-        return ""
-    if known.at is None:
-        return ""
-    ago = duration((datetime.now(UTC) - known.at).total_seconds())
-    return f"The database has what was read of {counted(known.forums, 'forum')}; the last scan ended {ago} ago."
 
 
 def _delays(site: str | None, now: float) -> dict[str, Delay]:

@@ -53,19 +53,6 @@ def _arguments() -> argparse.Namespace:
         help="days of forum time in which that was written (default: %(default)s)",
     )
     parser.add_argument("--rate", type=_number(float, 0, 5_000), default=0.0, help="events per second; 0 stands still (default)")
-    for name, what in (("edit", "edit something"), ("delete", "delete something"), ("move", "move a thread to another forum")):
-        parser.add_argument(
-            f"--{name}-rate",
-            type=_number(float, 0, 1),
-            default=0.0,
-            help=f"share of the events that {what} (default: %(default)s)",
-        )
-    parser.add_argument(
-        "--skew",
-        type=_number(float, 0, 4),
-        default=0.0,
-        help="exponent of the power law of rates over forums (default: %(default)s)",
-    )
     parser.add_argument(
         "--pace",
         type=_number(float, 0, 86_400),
@@ -89,19 +76,13 @@ def main() -> int:
     )
 
     size = world.Size(forums=args.forums, threads=args.threads, comments=args.comments, history_days=args.history_days)
-    rates = ("rate", "edit_rate", "delete_rate", "move_rate", "skew")
-    try:
-        wanted = behaviour.Behaviour().changed({name: getattr(args, name) for name in rates})
-    except behaviour.BadControl as wrong:
-        print(f"forum: {wrong}", file=sys.stderr)
-        return 2
     options = server.Options(
         host=args.host,
         port=args.port,
         seed=args.seed,
         size=size,
         pace=args.pace,
-        behaviour=wanted,
+        behaviour=behaviour.Behaviour(rate=args.rate),
         ready_file=args.ready_file,
     )
     return server.main(options)

@@ -28,7 +28,7 @@ from redis_components.items.stream import ItemStream, Refusal
 from redis_components.keys import CrawlKeys
 from redis_components.server.untrusted_values import server_time
 from tests.support import warm_start
-from tests.support.items import comment, post, scan, wire
+from tests.support.items import comment, post, wire
 from tests.support.trawl_command import SITE, Trawl, commands, one_line
 from workers.state.nodes import NodeRecord, Nodes
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry
@@ -198,10 +198,6 @@ def test_forums_tells_how_fresh_each_one_is_and_what_was_spent(
     trawl: Trawl, redis_client: redis.Redis, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert trawl("forums").out.splitlines() == [NO_FORUM]
-    with Database.from_url() as database:
-        database.write([parse(wire(scan(forum, site="example"))) for forum in ("help", "news")])
-    assert trawl("forums").out.splitlines()[0] == NO_FORUM
-    assert trawl("forums").out.splitlines()[1].startswith("The database has what was read of 2 forums; the last scan ended ")
     monkeypatch.delenv("TRAWL_REDIS_URL")
     assert trawl("forums").out.splitlines()[0] == NO_REDIS
     (file := sites_dir() / "example.toml").rename(away := file.with_suffix(".away"))

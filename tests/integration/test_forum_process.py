@@ -121,7 +121,6 @@ def test_a_port_in_use_is_one_clear_line_and_code_1() -> None:
         ("--threads=1.5", 2, "argument --threads: must be a whole number from 0 to 100000, got '1.5'"),
         ("--comments=nan", 2, "argument --comments: must be a number from 0 to 1000, got 'nan'"),
         ("--rate=-1", 2, "argument --rate: must be a number from 0 to 5000, got '-1'"),
-        ("--delete-rate=2", 2, "argument --delete-rate: must be a number from 0 to 1, got '2'"),
         ("--seed=x", 2, "argument --seed: invalid int value: 'x'"),
         ("--speed=1", 2, "unrecognized arguments: --speed=1"),
         ("--host=no.such.host.invalid", 1, "forum: cannot listen on no.such.host.invalid port 0: "),

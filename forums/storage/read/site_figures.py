@@ -69,24 +69,6 @@ def _delay(waits: list[float]) -> Delay:
     return Delay(number=len(waits), median_s=at(0.5), p90_s=at(0.9))
 
 
-@dataclass(frozen=True, kw_only=True)
-class LastScans:
-    """Scanned forums of one site, or of all."""
-
-    forums: int
-    at: datetime | None  # end of the newest scan; None: there was none
-
-
-def last_scans(database: Database, site: str | None = None) -> LastScans:
-    """Summarize the stored scan reports. Raises StorageError."""
-    forums = select(scans.c.site, scans.c.forum_id, func.max(scans.c.finished_at).label("at")).group_by(
-        scans.c.site, scans.c.forum_id
-    )
-    of_site = (forums if site is None else forums.where(scans.c.site == site)).subquery()
-    (row,) = database.stream(select(func.count(), func.max(of_site.c.at)).select_from(of_site))
-    return LastScans(forums=row[0], at=row[1])
-
-
 def depth_of(database: Database, site: str, most: int) -> int:
     """Return the number of pages of the newest messages, at most `most`: the pages that the stored messages fill, at the page
     size of the last look at them; 0 before the first look. Raises StorageError.
