@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from email.utils import format_datetime
 from typing import Annotated, Any, Literal
@@ -22,6 +22,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, PlainTextResponse
 from markupsafe import Markup
+from pydantic import BaseModel, Field, model_validator
 
 from forums.overview import forum_sites
 from forums.storage.read.read_sql import NoData
@@ -91,8 +92,7 @@ def _one_of(places: threading.Semaphore, wait_s: float, gone: threading.Event) -
         places.release()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Asked:
+class Asked(BaseModel):
     """The fields of the search, as they stand in its address."""
 
     q: str = ""
@@ -101,26 +101,25 @@ class Asked:
     board: str = ""
     since: str = ""  # first and last day (UTC) of publication
     until: str = ""
-    within: str = ""  # one of WITHIN, instead of the two days
-    order: str = ""  # `old`: the oldest first
-    page: int = 1
+    within: Literal["", "1h", "24h", "7d", "30d", "365d"] = ""  # instead of the two days
+    order: Literal["", "old"] = ""  # `old`: the oldest first
+    page: int = Field(1, ge=1, le=MOST_NUMBER)
+    format: Literal["", "rss", "atom", "json"] = ""  # of a feed
 
+    @model_validator(mode="before")
     @classmethod
-    def of(cls, **given: Any) -> Asked:
-        """Return the fields, without white space; `author:NAME` among the words is the author, as filters of events have it."""
-        fields: dict[str, Any] = {
-            name: value.strip()[:LONGEST] if isinstance(value, str) else value for name, value in given.items()
-        }
+    def _of(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields without white space; `author:NAME` among the words is the author, as filters of events have it."""
+        fields = {name: value.strip()[:LONGEST] if isinstance(value, str) else value for name, value in given.items()}
         text = fields.get("q", "")
         if not fields.get("author") and (named := _AUTHOR.search(text)) is not None:
             fields |= {"author": (named[1] or named[2]).strip(), "q": _AUTHOR.sub(" ", text, count=1).strip()}
-        return cls(**fields)
+        return fields
 
     def address(self, **changed: object) -> str:
         """Return the address of this search with other values."""
-        defaults = {"page": 1}
-        values = {name: value for name, value in (asdict(self) | changed).items() if value and value != defaults.get(name)}
-        return f"/search?{urlencode(values)}"
+        values = self.model_dump(exclude={"format"}, exclude_defaults=True) | changed
+        return f"/search?{urlencode({name: value for name, value in values.items() if value and (name, value) != ('page', 1)})}"
 
     @property
     def is_given(self) -> bool:
@@ -289,27 +288,13 @@ def search_routes(desk: Desk) -> APIRouter:
         return desk.answer(request, ("thread", site, name, page), lambda reading: pages.thread(reading, site, name, page))
 
     @routes.get("/search")
-    async def find(
-        request: Request,
-        q: str = "",
-        author: str = "",
-        site: str = "",
-        board: str = "",
-        since: str = "",
-        until: str = "",
-        within: Literal["", "1h", "24h", "7d", "30d", "365d"] = "",
-        order: Literal["", "old"] = "",
-        page: Annotated[int, Query(ge=1, le=MOST_NUMBER)] = 1,
-        format: Literal["", "rss", "atom", "json"] = "",
-    ) -> Response:
+    async def find(request: Request, asked: Annotated[Asked, Query()]) -> Response:
         gone = threading.Event()
-        given = {"q": q, "author": author, "site": site, "board": board, "since": since, "until": until, "within": within}
-        asked = Asked.of(**given, order=order, page=page)
 
         def found() -> Response:
             if refused := desk.refused(request):
                 return refused
-            if not format:
+            if not asked.format:
                 empty = Found(asked=asked)
                 html, code = desk.made(
                     request, lambda reading: _page(reading, search(reading, asked, gone) if asked.is_given else empty)
@@ -319,7 +304,7 @@ def search_routes(desk: Desk) -> APIRouter:
             result = of_url if is_url(asked.q) else search(desk.reading(request), asked, gone)
             if result.trouble:
                 return PlainTextResponse(f"{in_one_line(result.trouble)}\n", 503, headers=HEADERS)
-            write, kind = FEEDS[format]
+            write, kind = FEEDS[asked.format]
             words = " ".join(filter(None, (asked.q, asked.author and f"author:{asked.author}", asked.site, asked.board)))
             feed = write(f"Trawl: {words or 'newest posts'}", str(request.url), result.results.hits)
             return Response(feed, media_type=kind, headers=HEADERS)

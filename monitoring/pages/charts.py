@@ -136,15 +136,12 @@ def site_charts(history: History, site: str, now: float, rows: StoredRows = NO_R
     """Return the charts of a site: stored posts, and the age of the last scan of its stalest board."""
     samples, window = _window(history, now, rows, month=month)
 
-    def stored(one: Sample) -> float | None:
-        return one.sites[site].stored if site in one.sites else None
-
-    def stale(one: Sample) -> float | None:
-        return one.sites[site].stale_s if site in one.sites else None
+    def read(field: str) -> Read:
+        return lambda one: getattr(one.sites[site], field) if site in one.sites else None
 
     return [
-        _stored_chart(samples, stored, rows, window, site),
-        chart("Stalest board, last scanned", "s ago", _points(samples, stale), window),
+        _stored_chart(samples, read("stored"), rows, window, site),
+        chart("Stalest board, last scanned", "s ago", _points(samples, read("stale_s")), window),
     ]
 
 
@@ -152,15 +149,12 @@ def crawler_charts(history: History, name: str, now: float) -> list[Markup]:
     """Return the charts of memory and pages per second of a crawler's slot over a day."""
     samples, window = _window(history, now, NO_ROWS, month=False)
 
-    def memory(one: Sample) -> float | None:
-        return one.crawlers[name].rss_mib if name in one.crawlers else None
-
-    def pages(one: Sample) -> float | None:
-        return one.crawlers[name].pages_per_s if name in one.crawlers else None
+    def points(field: str) -> Points:
+        return [(one.at, getattr(one.crawlers[name], field) if name in one.crawlers else None) for one in samples]
 
     return [
-        chart("Memory", "MiB", _points(samples, memory), window),
-        chart("Pages", "a second", _points(samples, pages), window),
+        chart("Memory", "MiB", points("rss_mib"), window),
+        chart("Pages", "a second", points("pages_per_s"), window),
     ]
 
 

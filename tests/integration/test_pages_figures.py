@@ -79,7 +79,7 @@ def reading(client: redis.Redis, database: Database, second: float, rows: ForumR
 
 
 def searched(shown: Reading, **given: Any) -> str:
-    return pages_search._page(shown, pages_search.search(shown, pages_search.Asked.of(**given), threading.Event()))
+    return pages_search._page(shown, pages_search.search(shown, pages_search.Asked(**given), threading.Event()))
 
 
 def label(html: str) -> str:
