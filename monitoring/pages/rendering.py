@@ -18,7 +18,7 @@ from workers.state.registry import CrawlerRecord, CrawlerState
 from .actions import ACTIONS
 
 _LINKS = (("/dead", "Dead letters"), ("/history", "History"), ("/schedule", "Schedule"), ("/jobs", "Jobs"))
-REFRESH_S = 5  # as in live.js
+REFRESH_S = 5
 PROBLEMS_SHOWN = 12
 START_CHARACTERS = 200
 FOREIGN_SHOWN = 10

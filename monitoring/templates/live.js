@@ -1,7 +1,7 @@
 // Reads the same page again while it is visible, and puts its new content in the place of the old one.
 (() => {
   "use strict";
-  const every = 5000;
+  const every = 1000 * document.getElementById("fresh").dataset.every;
   let tag = "";
   const wait = () => setTimeout(again, every);
   const editing = () => {

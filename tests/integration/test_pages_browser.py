@@ -57,7 +57,7 @@ def test_a_browser_shows_the_page_and_refreshes_it(
             thread.join(40)
     assert "<title>Dead letters</title>" in done.stdout, done.stderr[-2000:]
     assert "HTTP 503" in done.stdout
-    assert '<span id="fresh">every 5 s</span>' in done.stdout
+    assert '<span id="fresh" data-every="5">every 5 s</span>' in done.stdout
     assert set(refreshed) == {"/dead"}, "our script has run, and has read the page again"
     assert "Content Security Policy" not in done.stderr, "nothing on the page breaks its own rules"
 

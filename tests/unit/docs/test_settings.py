@@ -8,7 +8,7 @@ from pathlib import Path
 import scrapy.settings.default_settings
 
 from cli.views.environment import groups
-from redis_components.server.variables import RENAMED
+from redis_components.server.variables import IN_FILE, RENAMED
 from workers.environment.declaration import variable_name
 from workers.environment.variables import Compose
 
@@ -46,6 +46,13 @@ def test_every_variable_that_is_named_anywhere_is_declared() -> None:
     named = {name for path in (*FILES, *OTHER_FILES) for name in VARIABLE.findall(path.read_text("utf-8"))}
     assert len(named) > 25, "the pattern still finds them"
     assert {name for name in named if name.removesuffix("_FILE") not in DECLARED} - DECLARED - OF_OTHERS - RENAMED.keys() == set()
+
+
+def test_the_variables_that_trawl_toml_may_have_are_declared_and_listed() -> None:
+    text = (ROOT / "docs/reference/settings.md").read_text("utf-8")
+    listed = text[text.index("`[fleet]` may have") :].split(".\n", 1)[0]
+    assert re.findall(r"`(\w+)`", listed) == list(IN_FILE)
+    assert {f"TRAWL_{name.upper()}" for name in IN_FILE} <= DECLARED
 
 
 def test_no_variable_is_read_past_its_declaration() -> None:
