@@ -202,6 +202,15 @@ def _parts(selector: str, *, is_xml: bool) -> tuple[tuple[frozenset[str], str], 
     )
 
 
+_CLASSES = etree.XPath("//@class", smart_strings=False)
+_NAMES = re.compile(r"[^ \t\r\n]+")  # XPath's white space
+
+
+def class_names(root: Any) -> frozenset[str]:
+    """Return the classes of the elements of a page."""
+    return frozenset(_NAMES.findall("\n".join(set(_CLASSES(root)))))
+
+
 _OF_CSS = "descendant-or-self::"  # all paths of CSS begin so, and select nodes
 
 

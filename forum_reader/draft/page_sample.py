@@ -113,7 +113,7 @@ def opened(response: TextResponse) -> OpenedPage | None:
         tree = PageTree(root, keep=True)
     except PageTooLarge:
         return None
-    frame = frame_of(tree, root)
+    frame = frame_of(root)
     made = read_at(response)
     calendar = Calendar(min(made, datetime.now(UTC)), frame.language)
     marks = find_marks(tree)
@@ -126,7 +126,7 @@ def opened(response: TextResponse) -> OpenedPage | None:
     kind = kind_of(tree, frame, response.url, posts, quality, marks=marks)
     following, pages = paging(tree, frame, response.url)
     copy = deepcopy(root)
-    is_wiki = arrange_wiki(copy, tree)
+    is_wiki = arrange_wiki(copy, (one.get("href", "") for one in copy.iter("a")))
     shape = "signed" if is_wiki else arrange_unsure(copy, tree, frame, response.url, kind, posts)
     return OpenedPage(
         response=response,

@@ -13,6 +13,7 @@ import msgspec
 from forum_reader.fields.post_marks import Marks, find_marks
 from forum_reader.readers.checks import is_complete
 from forum_reader.readers.row_links import LEAST_FORUMS, LEAST_ROWS, listed
+from forum_reader.reading.html_text import text_of_elements
 
 from .page_address import host_of, is_named_in, is_page_of
 from .page_tree import PageTree, is_entry
@@ -43,6 +44,7 @@ _FORWARD = re.compile(r"(?:^|[\s_-])(?:next|(?:chevron|angle|arrow|caret)[_-](?:
 """Classes of a link or an icon that leads to the next page."""
 _IS_NEXT = re.compile(r"(?:^|[\s_-])next(?:$|[\s_-])", re.IGNORECASE)
 _LONGEST_LABEL = 30  # characters of a link to another page
+_LONGEST_HEADING = 300
 _LEAST_GRADE = 0.12
 
 
@@ -72,26 +74,21 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """The next page of the rows, where a profile names it."""
 
 
-def frame_of(tree: PageTree, root: Any) -> PageFrame:
+def frame_of(root: Any) -> PageFrame:
     """Return the frame of a page. Title: the heading, else the window's title."""
-    heading = next((tree.string(i) for i, tag in enumerate(tree.tag) if tag == "h1" and 2 < tree.size(i) < 300), None)
+    headings = [(one.tag, text) for one in root.iter("h1", "h2", "h3") if 2 < len(text := _on_one_line(one)) < _LONGEST_HEADING]
+    heading = next((text for tag, text in headings if tag == "h1"), None)
     title = root.findtext(".//title")
     shown = " ".join(title.split()) if title else None
     if heading and shown and heading.lower() not in shown.lower():
-        heading = next(
-            (
-                text
-                for i, tag in enumerate(tree.tag)
-                if tag in ("h1", "h2", "h3")
-                and 2 < tree.size(i) < 300
-                and len(text := tree.string(i)) > 4
-                and text.lower() in shown.lower()
-            ),
-            None,
-        )
+        heading = next((text for _, text in headings if len(text) > 4 and text.lower() in shown.lower()), None)
     following = next((link.get("href") for link in root.iter("link") if (link.get("rel") or "").lower() == "next"), None)
     base = next((href for one in root.iter("base") if (href := one.get("href"))), None)
     return PageFrame(title=heading or shown, language=language_of(root), next=following, base=base)
+
+
+def _on_one_line(element: Any) -> str:
+    return " ".join((text_of_elements([element]) or "").split())
 
 
 def language_of(root: Any) -> str | None:
@@ -114,7 +111,7 @@ def kind_of(
     """Return THREAD where there are plausible posts, or `sure` ones; else LIST or INDEX where links repeat. `titles`: rows that
     were found already; `marks`: dates and authors that were found already.
     """
-    if posts and (sure or grade >= _LEAST_GRADE) and (_are_posts(posts) or (sure and _are_whole(posts))):
+    if has_posts(posts, grade, sure=sure):
         return Kind(kind=PageKind.THREAD)
     marks = marks or find_marks(tree)
     if len(marks.dates) < LEAST_ROWS and is_entry(tree, frame.title, url.partition("://")[2].partition("/")[2]):
@@ -123,6 +120,11 @@ def kind_of(
     if titles or len(rows) >= LEAST_ROWS or (len(rows) >= LEAST_FORUMS and not posts):
         return Kind(kind=PageKind.LIST if of_threads else PageKind.INDEX, rows=rows)
     return Kind(kind=PageKind.OTHER)
+
+
+def has_posts(posts: Sequence[SeenPost], grade: float, *, sure: bool) -> bool:
+    """Return True if posts are plausible, or `sure` ones whole."""
+    return bool(posts) and (sure or grade >= _LEAST_GRADE) and (_are_posts(posts) or (sure and _are_whole(posts)))
 
 
 def _are_whole(posts: Sequence[SeenPost]) -> bool:

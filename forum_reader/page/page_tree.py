@@ -50,8 +50,7 @@ class PageTree:
     """The arrays. Of element `i`: `tag`, `attributes`, `parent`, `end`, `sign` (the same number for elements of the same tag and
     first class), the range of its texts. `counted`: the signs of elements that differ by their place. Of text `k`: the string,
     `owner` (the element around it), `gap` (the separator from the text before: 0 nothing, 1 a space, 2 a line, 3 a paragraph).
-    `chars` and `link_chars` are running sums over texts, `classes` all values of `class`. `keep`: store the tree's elements in
-    `elements`.
+    `chars` and `link_chars` are running sums over texts. `keep`: store the tree's elements in `elements`.
     """
 
     def __init__(self, root: Any, *, keep: bool = False) -> None:
@@ -73,8 +72,6 @@ class PageTree:
         self.counted: set[int] = set()
         self.writing_in: list[int] = []
         """The elements around fields for long texts, which are not in the tree."""
-        self.left_out: list[Any] = []
-        """Elements that are not in the tree, as scripts."""
         self._walk(root, keep=keep)
 
     def __len__(self) -> int:
@@ -159,7 +156,6 @@ class PageTree:
                 if tag in left_out and not (tag == "button" and _holds_date(element)):
                     is_left_out = True
                     walk.skip_subtree()  # its end is next
-                    self.left_out.append(element)
                     if tag == "textarea":
                         self.writing_in.append(current)
                     continue
@@ -204,7 +200,6 @@ class PageTree:
             text = element.tail
             if text and current >= 0:
                 gap = (gap or 1) if text.isspace() else add(text, current, gap, links)
-        self.classes = {classes for _, classes in known_signs if classes}
 
     def _add(self, text: str, owner: int, gap: int, links: int) -> int:
         """Add a text behind a separator, and return that of the next one. `links`: number of links around it."""

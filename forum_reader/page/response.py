@@ -106,6 +106,13 @@ class FetchedPage:
         self.headers = PageHeaders(headers)
         self._encoding = encoding
 
+    @classmethod
+    def of_text(cls, url: str, text: str, headers: Iterable[tuple[str, str]]) -> FetchedPage:
+        """Return the page with this text, which is not decoded again."""
+        page = cls(url, text.encode("utf-8", "replace"), headers=headers, encoding="utf-8")
+        page.text = text
+        return page
+
     @cached_property
     def encoding(self) -> str:
         """Return the encoding that is known, named in the page or its headers, or fits."""

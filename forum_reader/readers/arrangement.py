@@ -24,9 +24,9 @@ _DATE = 40  # characters
 _A_DAY = 3  # precision of a date
 
 
-def arrange_wiki(root: Any, tree: PageTree) -> bool:
-    """Return True, and arrange the page, if its comments are signed by links to users' pages."""
-    return may_be_signed(one["href"] for one in tree.attributes if "href" in one) and signed(root, least=2, of_wiki=True)
+def arrange_wiki(root: Any, links: Iterable[str]) -> bool:
+    """Return True, and arrange the page, if its comments are signed by links to users' pages. `links`: addresses of its links."""
+    return may_be_signed(links) and signed(root, least=2, of_wiki=True)
 
 
 def arrange_unsure(root: Any, tree: PageTree, frame: PageFrame, url: str, kind: Kind, posts: Sequence[SeenPost]) -> Shape | None:

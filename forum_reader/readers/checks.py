@@ -11,7 +11,6 @@ from urllib.parse import urljoin
 
 import msgspec
 
-from forum_reader.page.page_tree import PageTree
 from forum_reader.page.records import SeenPost
 from forum_reader.reading.html_text import text_of
 
@@ -56,20 +55,19 @@ def is_complete(posts: Sequence[SeenPost], *, pictures: bool = False) -> bool:
     return bool(posts) and missing + without_text <= 0.1 * len(posts)
 
 
-def has_all_posts(posts: Sequence[SeenPost], tree: PageTree, words: int) -> bool:
+def has_all_posts(posts: Sequence[SeenPost], names: Collection[str], words: int) -> bool:
     """Return True if these are all posts of a page, so that no other reader has to run: they hold nearly all of its words, or
-    many of them, and no kind of element whose `id` contains a post's id (`post-12`) is more frequent than posts.
+    many of them, and no form of the elements' ids (`names`) that contains a post's id (`post-12`) is more frequent than posts.
     """
     held = sum(len(post.text) for post in posts) / words
     if not _HELD <= held < _NEARLY_ALL:
         return held >= _HELD
     ids = {post.id for post in posts if post.id}
-    kinds: Counter[tuple[str, str]] = Counter()
-    with_id: Counter[tuple[str, str]] = Counter()
-    for tag, attributes in zip(tree.tag, tree.attributes, strict=True):
-        name = attributes.get("id") if attributes else None
-        if name and (number := _NUMBER.search(name)):
-            kind = (tag, _NUMBER.sub("#", name))
+    kinds: Counter[str] = Counter()
+    with_id: Counter[str] = Counter()
+    for name in names:
+        if number := _NUMBER.search(name):
+            kind = _NUMBER.sub("#", name)
             kinds[kind] += 1
             with_id[kind] += number[0] in ids
     most = max((kinds[kind] for kind, count in with_id.items() if count > 0.5 * len(ids)), default=0)

@@ -2,8 +2,8 @@
 
 Readers in layers, each checked: the profile of the software that made the page, marks for search engines (schema.org), and
 inference from the structure that posts repeat. The reader that passes the checks best is taken; the agreement of the others is
-evidence, and notes report where they disagree. Inference costs most; it is skipped where a profile reads all posts that the page
-can hold (`compare` infers anyway, for the evidence).
+evidence, and notes report where they disagree. Where a profile reads all posts that the page can hold, the other readers are
+skipped, and the page's arrays, which cost twice its parse, are not made (`compare` asks each reader anyway, for the evidence).
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from email.utils import format_datetime
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -22,18 +24,21 @@ from forum_reader.fields import post_marks
 from forum_reader.fields.date_field import may_be_dates
 from forum_reader.fields.post_marks import Marks, find_marks
 from forum_reader.page.arranged import arranged_posts
-from forum_reader.page.page_kind import Kind, PageFrame, frame_of, kind_of, paging
+from forum_reader.page.page_kind import Kind, PageFrame, frame_of, has_posts, kind_of, paging
 from forum_reader.page.page_tree import PageTree, around, asks_for_password, is_framed
 from forum_reader.page.records import PageKind, Reader, SeenPage, SeenPost
+from forum_reader.page.response import FetchedPage
 from forum_reader.page.soft_block import ASKS_FOR_LOGIN, why_nothing
+from forum_reader.reading.html_text import characters_outside_links
 from forum_reader.reading.parse_body import root_of
+from forum_reader.recognise.page_marks import PageMarks
 
 from .arrangement import arrange_unsure, arrange_wiki
 from .checks import agreement, completed, finished, grade, has_all_posts, is_complete, with_their_posts
 from .list_rows import are_listed, are_no_posts, are_rows, teasers, titled_rows, without_teasers
 from .lone_post import lone_post
 from .profile_reader import Listed, ProfileReader
-from .schema_org import marked_posts
+from .schema_org import marked_posts, most_marked
 from .structure import PostPattern, infer_posts
 
 MOST_CHARACTERS = 8_000_000
@@ -54,14 +59,14 @@ _SURE = 0.4  # a grade of posts on a page whose profile finds none
 _UNLIKE = 0.4  # agreement of readers whose texts are not the same
 
 
-@dataclass(slots=True)
+@dataclass
 class _Page:
     """A page while it is read: the posts of each reader, and how well they pass the checks (`grades`)."""
 
     html: str
     url: str
     root: Any
-    tree: PageTree
+    own: PageMarks
     frame: PageFrame
     calendar: Calendar
     profile: ProfileReader | None  # None also where no software is sure
@@ -71,6 +76,11 @@ class _Page:
     marks: Marks | None = None
     learned: PostPattern | None = None
     are_others: bool = False  # the learned blocks are rows of other threads
+
+    @cached_property
+    def tree(self) -> PageTree:
+        """Return the page's arrays, which cost twice the parse: a page that its profile reads needs none."""
+        return PageTree(self.root)
 
     @property
     def base(self) -> str:
@@ -86,7 +96,7 @@ def read_page(
     Raises NotAPage for anything but HTML, and PageTooLarge.
     """
     page = _opened(html, url, now or datetime.now(UTC), profiles=profiles)
-    if arrange_wiki(page.root, page.tree):
+    if arrange_wiki(page.root, page.own.hrefs):
         return _arranged(page)
     _ask_readers(page, compare=compare)
     of_titles = page.learned is not None and are_rows(page.learned, page.tree)
@@ -112,11 +122,12 @@ def _opened(html: str, url: str, now: datetime, *, profiles: bool) -> _Page:
     if _ARCHIVE in html and _ARCHIVE not in url:
         html = _ARCHIVED.sub("", html)
     root = _root(html, url)
-    tree = PageTree(root)
-    frame = frame_of(tree, root)
-    profile = ProfileReader(html, url, root, tree, now) if profiles else None
+    response = FetchedPage.of_text(url, html, (("Content-Type", "text/html"), ("Date", format_datetime(now))))
+    own = PageMarks(response, root)
+    frame = frame_of(root)
+    profile = ProfileReader(response, root, own, now) if profiles else None
     profile = profile if profile and profile.software else None
-    return _Page(html, url, root, tree, frame, Calendar(now, frame.language), profile)
+    return _Page(html, url, root, own, frame, Calendar(now, frame.language), profile)
 
 
 def _arranged(page: _Page) -> SeenPage:
@@ -130,14 +141,18 @@ def _arranged(page: _Page) -> SeenPage:
 
 
 def _ask_readers(page: _Page, *, compare: bool) -> None:
-    tree, found = page.tree, page.found
-    words = max(1, tree.chars[-1] - tree.link_chars[-1])
+    found = page.found
     if page.profile:
         found[Reader.PROFILE] = page.profile.posts()
+        words = max(1, characters_outside_links(page.root))
+        if not compare and _is_enough(page, words):
+            page.grades = {Reader.PROFILE: grade(found[Reader.PROFILE], words)}
+            return
+    words = max(1, page.tree.chars[-1] - page.tree.link_chars[-1])
     if any(word in page.html for word in _SCHEMA_WORDS):
-        found[Reader.SCHEMA_ORG], page.comments = marked_posts(_scripts(page.root), tree, page.calendar)
-    if compare or not _is_enough(found, page.frame.title or "", tree, words):
-        page.marks = find_marks(tree)
+        found[Reader.SCHEMA_ORG], page.comments = marked_posts(_scripts(page.root), page.tree, page.calendar)
+    if compare or not _are_marked_alike(found, page.frame.title or ""):
+        page.marks = find_marks(page.tree)
         page.learned = _inferred(page, page.marks)
     if page.learned is not None:
         found[Reader.LEARNED] = page.learned.posts
@@ -186,9 +201,12 @@ def _alone(page: _Page, *, of_titles: bool, no_posts: bool) -> SeenPost | None:
 
 def _kind(page: _Page, reader: Reader | None, *, of_titles: bool) -> Kind:
     """Return the kind of a page: by the posts of the reader, the titles of learned rows, and the links that a profile finds."""
-    tree, learned = page.tree, page.learned
+    learned = page.learned
     posts, best = (page.found[reader], page.grades[reader]) if reader else ((), 0.0)
     is_sure = reader is Reader.PROFILE or (reader is Reader.LEARNED and learned is not None and _are_comments(learned))
+    if reader is Reader.PROFILE and has_posts(posts, best, sure=True):
+        return Kind(kind=PageKind.THREAD)
+    tree = page.tree
     kind = kind_of(tree, page.frame, page.url, posts, best, sure=is_sure, marks=page.marks)
     if reader is Reader.LEARNED and learned is not None:
         of_titles = of_titles or are_listed(learned, tree)
@@ -251,17 +269,21 @@ def _root(html: str, url: str) -> Any:
         raise NotAPage(f"{url}: {error}") from None
 
 
-def _is_enough(found: dict[Reader, tuple[SeenPost, ...]], title: str, tree: PageTree, words: int) -> bool:
-    """Return True if a profile's posts are complete, so that no other reader could be chosen. A mark of the thread as a post,
-    with the page's title for its text, does not count.
+def _is_enough(page: _Page, words: int) -> bool:
+    """Return True if a profile's posts are complete, so that no other reader could be chosen."""
+    posts = page.found[Reader.PROFILE]
+    if len(posts) < 2 or not is_complete(posts) or most_marked(page.html) > len(posts):
+        return False
+    return has_all_posts(posts, page.own.ids, words)
+
+
+def _are_marked_alike(found: dict[Reader, tuple[SeenPost, ...]], title: str) -> bool:
+    """Return True if a profile's posts are complete, and the marks for search engines name the same. A mark of the thread as a
+    post, with the page's title for its text, does not count.
     """
     posts = found.get(Reader.PROFILE, ())
     marked = [one for one in found.get(Reader.SCHEMA_ORG, ()) if one.text not in title]
-    if len(posts) < 2 or len(marked) > len(posts) or not is_complete(posts):
-        return False
-    if len(marked) == len(posts) and agreement(posts, marked) >= _NEARLY_ALL:
-        return True
-    return has_all_posts(posts, tree, words)
+    return len(posts) >= 2 and len(marked) == len(posts) and is_complete(posts) and agreement(posts, marked) >= _NEARLY_ALL
 
 
 def _is_doubtful(posts: tuple[SeenPost, ...], reader: Reader) -> bool:

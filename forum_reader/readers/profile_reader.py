@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from copy import deepcopy
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -17,13 +18,12 @@ from forum_reader.dates.language import known_language, writes_day_first
 from forum_reader.errors import SiteError
 from forum_reader.fields import post_marks
 from forum_reader.page.records import SeenLink, SeenPost, Software
-from forum_reader.page.response import FetchedPage
 
 if TYPE_CHECKING:
     from forum_reader.definition.site import Site
-    from forum_reader.page.page_tree import PageTree
     from forum_reader.page.response import TextResponse
     from forum_reader.reading.read_page import CommentsPage
+    from forum_reader.recognise.page_marks import PageMarks
     from forum_reader.recognise.recognise import Recognition
 
 _CLOSE = 30 / 10_000  # posts of one month, in order, leave no doubt of their dates
@@ -40,15 +40,13 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProfileReader:
-    """A page with its tree: the software that made it, and its posts by the profile of that software."""
+    """A parsed page with its marks: the software that made it, and its posts by the profile of that software."""
 
-    def __init__(self, html: str, url: str, root: Any, tree: PageTree, now: datetime) -> None:
+    def __init__(self, response: TextResponse, root: Any, marks: PageMarks, now: datetime) -> None:
         from forum_reader.recognise.recognise import recognise
 
-        self._root, self._tree = root, tree
-        self._response = _response(html, url, now)
-        self._now = now
-        self._found: Recognition = recognise(self._response, tree)
+        self._response, self._root, self._marks, self._now = response, root, marks, now
+        self._found: Recognition = recognise(response, marks)
 
     @property
     def software(self) -> Software | None:
@@ -122,8 +120,9 @@ class ProfileReader:
         site = _site(profile, urlsplit(self._response.url).netloc, language) if profile else None
         if site is None or site.pages.comments.format != "html":
             return None
+        root = deepcopy(self._root) if site.pages.comments.shape else self._root  # it is arranged
         try:
-            return read_comments(site, self._response, "0", None, root=self._root, links=False)
+            return read_comments(site, self._response, "0", None, root=root, classes=self._marks.of("class"), links=False)
         except SiteError:
             return None
 
@@ -150,20 +149,13 @@ class ProfileReader:
         """Add the addresses of the authors' profiles: for each name the first link with it that leads to a profile."""
         names = {post.author for post in posts if post.author}
         known: dict[str, str] = {}
-        tree, longest = self._tree, max(map(len, names), default=0)
-        for i, tag in enumerate(tree.tag):
-            if tag == "a" and 0 < tree.size(i) <= longest and (name := tree.string(i)) in names and name not in known:
-                href = tree.attributes[i].get("href")
+        for link in self._root.iter("a"):
+            name = " ".join(("".join(link.itertext()) if len(link) else link.text or "").split())
+            if name in names and name not in known:
+                href = link.get("href")
                 if href and post_marks.is_profile_link(href):
                     known[name] = href
         return tuple(msgspec.structs.replace(post, author_url=known.get(post.author or "")) for post in posts)
-
-
-def _response(html: str, url: str, now: datetime) -> TextResponse:
-    from email.utils import format_datetime
-
-    headers = (("Content-Type", "text/html; charset=utf-8"), ("Date", format_datetime(now)))
-    return FetchedPage(url, html.encode("utf-8", "replace"), encoding="utf-8", headers=headers)
 
 
 def _dated(page: CommentsPage) -> int:

@@ -59,6 +59,16 @@ class Marked:
     """Of microdata: the elements of the post, its text, its author and its date."""
 
 
+_KINDS = "|".join(sorted(_OPENING | _ANSWERS))
+_OF_ELEMENTS = re.compile(rf"itemtype\s*=\s*[\"']?[^\"'<>]*/(?:{_KINDS})\b", re.IGNORECASE)
+_OF_JSON = re.compile(rf'"@type"\s*:[\s\["]*[^",]*?\b(?:{_KINDS})"', re.IGNORECASE)
+
+
+def most_marked(html: str) -> int:
+    """Return the most posts that a page may have marked."""
+    return max(len(_OF_ELEMENTS.findall(html)), len(_OF_JSON.findall(html)))
+
+
 def marked_posts(scripts: Iterable[str], tree: PageTree, calendar: Calendar) -> tuple[tuple[SeenPost, ...], frozenset[int]]:
     """Return the posts of JSON-LD or of microdata, whichever are more, and the indexes of comments on a question or an answer."""
     found = [_json_ld(scripts), _microdata(tree)]

@@ -37,6 +37,7 @@ _EDGES = BREAKS.keys() | _CELLS | {"br", "cite"}
 _EMOJI = re.compile("[\u203c\u2049\u2122\u2139\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]")
 _NAMED_EMOJI = re.compile(r"emoji|smil(?:ey|ie)|emoticon", re.IGNORECASE)
 _LONGEST_EMOJI = 30  # characters
+_STRING = etree.XPath("string()", smart_strings=False)
 _SPACE = frozenset(" \t\n\r\f\u200b")
 _SPACES = re.compile(r"[ \t\n\r\f\u200b]+")
 
@@ -57,6 +58,20 @@ def text_of_elements(elements: Iterable[Any]) -> str | None:
         writer.line()
         writer.element(element)
     return writer.text() or None
+
+
+_NOT_COUNTED = ("a", *HIDDEN - {"noscript", "head"})
+
+
+def characters_outside_links(root: Any) -> int:
+    """Return the number of characters that a page shows outside of links."""
+    body = next(root.iter("body"), root)
+    return _length(body) - sum(_length(one) for one in body.iter(*_NOT_COUNTED) if one.tag != "a" or one.get("href") is not None)
+
+
+def _length(element: Any) -> int:
+    text = _STRING(element) if len(element) else element.text or ""
+    return len(" ".join(text.split()))
 
 
 def emoji_of(picture: Any) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from functools import cached_property
@@ -14,7 +13,7 @@ from lxml import etree
 
 from forum_reader.definition.fields import FieldSpec, Kind, Select
 from forum_reader.definition.pages import Page, RowsPage
-from forum_reader.definition.selectors import Finder, Found, HtmlFinder, compiled
+from forum_reader.definition.selectors import Finder, Found, HtmlFinder, class_names, compiled
 from forum_reader.errors import PageGone, UnreadablePage
 from forum_reader.page.response import is_text
 
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     from forum_reader.page.response import Response
 
 _ROOTS: dict[str, Callable[[Any], Any]] = {"json": json_of, "html": html_of, "xml": parse_body.xml_of}
-_CLASSES = etree.XPath("//@class", smart_strings=False)
-_NAMES = re.compile(r"[^ \t\r\n]+")  # XPath's white space
 _MOST_ROWS = 10_000  # of a page; an API's page of a whole long thread has 5,000
 
 
@@ -41,11 +38,20 @@ class FieldCount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Document:
-    """One page; `root`: its tree, where it was parsed already; `thread`: its thread. Raises UnreadablePage where the page does
-    not match `page`, PageGone where it is a page of something that does not exist.
+    """One page; `root` and `classes`: its tree and its classes, where these are known; `thread`: its thread. Raises
+    UnreadablePage where the page does not match `page`, PageGone where it is a page of something that does not exist.
     """
 
-    def __init__(self, site: Site, page: Page, response: Response, root: Any = None, *, thread: str = "") -> None:
+    def __init__(
+        self,
+        site: Site,
+        page: Page,
+        response: Response,
+        root: Any = None,
+        *,
+        thread: str = "",
+        classes: frozenset[str] | None = None,
+    ) -> None:
         self.site = site
         self.page = page
         self.url = response.url
@@ -54,6 +60,7 @@ class Document:
         self.moving: set[str] = set()
         self._filled: dict[str, list[int]] = {}
         self._finders: dict[Finder, Finder | None] = {}
+        self._classes = classes
         self._lookups: dict[tuple[str, str], dict[str, Any]] = {}
         if not is_text(response) and page.format != "xml":  # a sitemap may be compressed
             raise UnreadablePage(f"no text: {content_type(response)}, {len(response.body)} bytes")
@@ -66,7 +73,7 @@ class Document:
         if (shape := getattr(page, "shape", None)) is not None:
             from forum_reader.page.arranged import arranged
 
-            self.root = arranged(self.root, shape)
+            self.root, self._classes = arranged(self.root, shape), None
         self._values = FoundValues(site, page, response, self.root, {"thread": thread})
         if page.gone and self._is_on_page(page.gone) and not (isinstance(page, RowsPage) and self.find(page.rows)):
             raise PageGone(f"a page of something that does not exist: it has {' or '.join(page.gone.select)}")
@@ -109,7 +116,7 @@ class Document:
 
     @cached_property
     def _class_names(self) -> frozenset[str]:
-        return frozenset(name for value in set(_CLASSES(self.root)) for name in _NAMES.findall(value))
+        return class_names(self.root) if self._classes is None else self._classes
 
     def rows(self, page: RowsPage) -> list[Any]:
         """Return the rows in their order, without rows in which `skip` finds something. From now on each is read without the

@@ -188,14 +188,15 @@ def read_comments(
     url: str | None = None,
     opening: str = "",
     root: Any = None,
+    classes: frozenset[str] | None = None,
     links: bool = True,
 ) -> CommentsPage:
     """Read the comments of a page, the oldest first, answers after the post that they answer, and the opening post where it is
-    on the page. `number` None: the page's own. `opening` as in `Asked`. `root`: its tree, where it was parsed already.
-    `links` = False: the next page and comments outside of the page are not looked for.
+    on the page. `number` None: the page's own. `opening` as in `Asked`. `root` and `classes`: its tree and its classes, where
+    these are known. `links` = False: the next page and comments outside of the page are not looked for.
     """
     page = site.pages.comments
-    doc = Document(site, page, response, root, thread=thread)
+    doc = Document(site, page, response, root, thread=thread, classes=classes)
     is_other = number is not None and is_behind_the_end(doc, page, number)
     number = own_number(doc, page) if number is None else number
     place = Asked(kind="comments", forum=forum, thread=thread, number=number, url=url)

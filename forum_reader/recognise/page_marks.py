@@ -7,14 +7,15 @@ Text between tags is left out: "Powered by MyBB" may be in a post, and so may a 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, get_args
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal, get_args
 from urllib.parse import urlsplit
 
 from lxml import etree
 
-from forum_reader.page.page_tree import PageTree
+from forum_reader.definition.selectors import class_names
 from forum_reader.reading.parse_body import markup_root
 
 if TYPE_CHECKING:
@@ -37,19 +38,17 @@ _SCRIPT_HEAD = 200_000  # characters of each script
 _MOST_SCRIPT = 600_000
 _MOST_LINKS = 2000
 _LAST_LINKS = 40
+_IDS = etree.XPath("//@id", smart_strings=False)
 _MARKED = ("a", "input", "button", "select", "script", "link", "meta")  # whose attributes are marks
 
 
 class PageMarks:
-    """The marks of one page, each kind collected on first use. `tree`: its tree, where it was made already."""
+    """The marks of one page, each kind collected on first use. `root`: its root element, where it was parsed already."""
 
-    def __init__(self, response: TextResponse, tree: PageTree | None = None) -> None:
+    def __init__(self, response: TextResponse, root: Any = None) -> None:
         self._response = response
-        if tree is None:
-            root = markup_root(response)
-            tree = PageTree(etree.Element("json") if root is None else root)
-        self._tree = tree
-        self._left_out = [one for element in tree.left_out for one in element.iter("*")]
+        root = markup_root(response) if root is None else root
+        self._root = etree.Element("json") if root is None else root
         self._known: dict[str, frozenset[str]] = {}
         self._joined: dict[str, str] = {}
 
@@ -69,7 +68,7 @@ class PageMarks:
 
     def addresses(self) -> str:
         """Return the page's links and addresses in its head, one a line in one form, to find the forum's root."""
-        lines = [f'href="{href}"' for href in self._hrefs[:_MOST_LINKS]]
+        lines = [f'href="{href}"' for href in self.hrefs[:_MOST_LINKS]]
         linked = (one for one in self._tags["link"] if one.get("href") is not None)
         lines += [f'<link rel="{one.get("rel", "")}" href="{one.get("href")}"' for one in linked]
         named = (one for one in self._tags["meta"] if one.get("name") is not None and one.get("content") is not None)
@@ -77,33 +76,31 @@ class PageMarks:
         return "\n".join(lines)
 
     @cached_property
-    def _tags(self) -> dict[str, list[Mapping[str, str]]]:
-        """Return the attributes of the elements of the tags that marks are read from."""
-        found: dict[str, list[Mapping[str, str]]] = {tag: [] for tag in _MARKED}
-        for element in self._left_out:
-            if element.tag in found:
-                found[element.tag].append(element.attrib)
-        for tag, attributes in zip(self._tree.tag, self._tree.attributes, strict=True):
-            if tag in found:
-                found[tag].append(attributes)
+    def hrefs(self) -> list[str]:
+        """Return the addresses of the page's links."""
+        return self._attributes("a", "href")
+
+    @cached_property
+    def ids(self) -> frozenset[str]:
+        """Return the ids of the page's elements."""
+        return frozenset(_IDS(self._root))
+
+    @cached_property
+    def _tags(self) -> dict[str, list[Any]]:
+        """Return the elements of the tags that marks are read from."""
+        found: dict[str, list[Any]] = {tag: [] for tag in _MARKED}
+        for element in self._root.iter(*_MARKED):
+            found[element.tag].append(element)
         return found
 
     def _attributes(self, tag: str, name: str) -> list[str]:
         return [value for element in self._tags[tag] if (value := element.get(name)) is not None]
 
-    @cached_property
-    def _hrefs(self) -> list[str]:
-        return self._attributes("a", "href")
-
-    def _outside_of_tree(self, name: str) -> set[str]:
-        return {value for element in self._left_out if (value := element.get(name)) is not None}
-
     def _class(self) -> Iterable[str]:
-        return " ".join(self._tree.classes | self._outside_of_tree("class")).split()
+        return class_names(self._root)
 
     def _id(self) -> Iterable[str]:
-        found = {own["id"] for own in self._tree.attributes if "id" in own} | self._outside_of_tree("id")
-        return _DIGITS.sub("#", "\n".join(found)).split("\n")
+        return _DIGITS.sub("#", "\n".join(self.ids)).split("\n")
 
     def _data(self) -> Iterable[str]:
         return (found.rstrip("=") for found in _DATA.findall(self._response.text))
@@ -113,7 +110,7 @@ class PageMarks:
 
     def _link(self) -> Iterable[str]:
         here = urlsplit(self._response.url).netloc
-        for href in set(self._hrefs[:_MOST_LINKS]):
+        for href in set(self.hrefs[:_MOST_LINKS]):
             if "://" not in href[:12]:
                 yield href.strip() if href[:1] == "/" else f"/{href.strip()}"
             elif href.split("/", 3)[2:3] == [here]:
@@ -133,23 +130,22 @@ class PageMarks:
 
     def _script(self) -> Iterable[str]:
         left = _MOST_SCRIPT
-        for script in (element.text for element in self._left_out if element.tag == "script"):
+        for script in (element.text for element in self._tags["script"]):
             if script and left > 0:
                 yield script[: min(_SCRIPT_HEAD, left)]
                 left -= len(script)
 
     def _credit(self) -> Iterable[str]:
         here = urlsplit(self._response.url).netloc
-        hosts = [_host(href.strip()) for href in self._hrefs[-_LAST_LINKS:] if "//" in href[:10]]
+        hosts = [_host(href.strip()) for href in self.hrefs[-_LAST_LINKS:] if "//" in href[:10]]
         return [host for host in hosts if host and host != here]
 
     def _root_attributes(self) -> Iterable[str]:
         """Yield the attributes of <html> and <body>."""
-        tree = self._tree
-        if tree.tag[0] != "html":
+        if self._root.tag != "html":
             return []
-        frames = [0, tree.tag.index("body")] if "body" in tree.tag else [0]
-        return [f"{tree.tag[i]} {name}={value}" for i in frames for name, value in tree.attributes[i].items()]
+        frames = [self._root, *islice(self._root.iter("body"), 1)]
+        return [f"{one.tag} {name}={value}" for one in frames for name, value in one.items()]
 
     def _header(self) -> Iterable[str]:
         return [

@@ -24,7 +24,6 @@ from .page_marks import KINDS, PageMarks
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from forum_reader.page.page_tree import PageTree
     from forum_reader.page.response import TextResponse
 
 SURE = 0.6
@@ -102,12 +101,12 @@ class Recognition(msgspec.Struct, frozen=True, kw_only=True):
     comment_ids: str | None = None
 
 
-def recognise(page: TextResponse, tree: PageTree | None = None) -> Recognition:
-    """Recognise the software of a page. `tree`: its tree, where it was made already. One mark is not enough: a
-    software is named where its marks weigh at least `_LEAST`, are at least two and not only assets, and outweigh those of any
-    other software by `_MARGIN`.
+def recognise(page: TextResponse, marks: PageMarks | None = None) -> Recognition:
+    """Recognise the software of a page. `marks`: its marks, where they were opened already. One mark is not enough: a software is
+    named where its marks weigh at least `_LEAST`, are at least two and not only assets, and outweigh those of any other software
+    by `_MARGIN`.
     """
-    found = _weighed(page, tree)
+    found = _weighed(page, marks)
     best = found[0] if found else None
     if best is None:
         return Recognition(
@@ -161,9 +160,9 @@ def _is_sure(found: list[_Weighed]) -> bool:
     return found[0].weight - max(others, default=0) >= _MARGIN
 
 
-def _weighed(response: TextResponse, tree: PageTree | None = None) -> list[_Weighed]:
+def _weighed(response: TextResponse, known: PageMarks | None = None) -> list[_Weighed]:
     """Return the profiles that a page has marks of, the heaviest first."""
-    page = _Page(PageMarks(response, tree))
+    page = _Page(known or PageMarks(response))
     found = []
     for name, table, quick in _tables(layers.PROFILES):
         if page.possible.isdisjoint(quick):
