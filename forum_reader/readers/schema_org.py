@@ -60,8 +60,8 @@ class Marked:
 
 
 _KINDS = "|".join(sorted(_OPENING | _ANSWERS))
-_OF_ELEMENTS = re.compile(rf"itemtype\s*=\s*[\"']?[^\"'<>]*/(?:{_KINDS})\b", re.IGNORECASE)
-_OF_JSON = re.compile(rf'"@type"\s*:[\s\["]*[^",]*?\b(?:{_KINDS})"', re.IGNORECASE)
+_OF_ELEMENTS = re.compile(rf"itemtype\s{{0,3}}=\s{{0,3}}[\"']?(?:https?:)?//schema\.org/(?i:{_KINDS})\b")
+_OF_JSON = re.compile(rf'"@type"\s{{0,3}}:\s{{0,3}}(?:\[\s{{0,3}})?"(?:schema:|https?://schema\.org/)?(?i:{_KINDS})"')
 
 
 def most_marked(html: str) -> int:
