@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from workers.deploy.deploy import Checked, check
+from workers.deploy.deploy import Findings, check
 from workers.state.services import ServiceRecord, Services
 
 SETTINGS = """
@@ -196,7 +196,7 @@ RIGHT = {
 @pytest.fixture
 def checked(
     redis_url: str, redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[dict[str, ServiceRecord]], dict[str, Checked]]:
+) -> Callable[[dict[str, ServiceRecord]], dict[str, Findings]]:
     (tmp_path / "checked_settings.py").write_text(SETTINGS)
     (tmp_path / "checked_spiders.py").write_text(SPIDERS)
     (tmp_path / "shop.py").write_text("class Ftp: ...\n")
@@ -205,7 +205,7 @@ def checked(
     monkeypatch.setenv("SCRAPY_SETTINGS_MODULE", "checked_settings")
     monkeypatch.delenv("TRAWL_ALLOW_PRIVATE", raising=False)
 
-    def look(services: dict[str, ServiceRecord]) -> dict[str, Checked]:
+    def look(services: dict[str, ServiceRecord]) -> dict[str, Findings]:
         for name, record in services.items():
             Services(redis_client).declare(name, record)
         with ThreadPoolExecutor(2) as pool:
@@ -214,13 +214,13 @@ def checked(
     return look
 
 
-def test_a_spider_that_would_crawl_nothing_is_wrong(checked: Callable[..., dict[str, Checked]]) -> None:
+def test_a_spider_that_would_crawl_nothing_is_wrong(checked: Callable[..., dict[str, Findings]]) -> None:
     for name, found in checked({name: ServiceRecord() for name in WRONG}).items():
         assert WRONG[name] in found.wrong, name
         assert "\n" not in found.wrong
 
 
-def test_a_spider_that_would_crawl_badly_has_faults(checked: Callable[..., dict[str, Checked]]) -> None:
+def test_a_spider_that_would_crawl_badly_has_faults(checked: Callable[..., dict[str, Findings]]) -> None:
     for name, found in checked({name: ServiceRecord(size=2) for name in FAULTS}).items():
         assert found.wrong == "", name
         assert len(found.faults) == len(FAULTS[name]), found
@@ -228,7 +228,7 @@ def test_a_spider_that_would_crawl_badly_has_faults(checked: Callable[..., dict[
             assert part in line
 
 
-def test_a_right_spider_has_none(checked: Callable[..., dict[str, Checked]]) -> None:
+def test_a_right_spider_has_none(checked: Callable[..., dict[str, Findings]]) -> None:
     """Also one that waits, asks for the engine, has threads, and what the service itself opens."""
     for name, found in checked(RIGHT).items():
-        assert found == Checked(), name
+        assert (found.wrong, found.faults, found.warnings) == ("", [], []), name

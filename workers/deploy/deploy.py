@@ -12,7 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -153,20 +153,8 @@ _MOST_OUTPUT = 1_000_000
 """Bytes that are read of what a project prints."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Checked:
-    """Result of a service's check, a line with the fix for each fault."""
-
-    wrong: str = ""
-    """"": it can crawl."""
-    faults: list[str] = field(default_factory=list)
-    """It crawls, and not as a service should."""
-    warnings: list[str] = field(default_factory=list)
-    """Features of the fleet that it does without."""
-
-
 class Findings(msgspec.Struct):
-    """Result that `workers.crawler.check_service` prints, a line for each fault, with its fix."""
+    """Result of a service's check, as `workers.crawler.check_service` prints it: a line for each fault, with its fix."""
 
     wrong: str = ""
     """It cannot crawl, or fetches nothing."""
@@ -182,7 +170,7 @@ class Findings(msgspec.Struct):
 
 def check(
     client: redis.Redis, service: str, *, python: str = "", project: str = "", arguments: Mapping[str, str] | None = None
-) -> Checked:
+) -> Findings:
     """Load project and spider as a crawler would. `python` and `project`: of a version that the service does not have yet;
     `arguments`: of a job, besides those of the service.
 
@@ -197,12 +185,12 @@ def check(
     for line in reversed(output.splitlines()):
         with suppress(msgspec.DecodeError):
             found = msgspec.json.decode(line, type=Findings)
-            faults = [*found.faults, *(found.shared if most > 1 else ()), *(filter(None, [found.ends]) if most else ())]
-            return Checked(wrong=found.wrong, faults=faults, warnings=found.warnings)
+            found.faults += [*(found.shared if most > 1 else ()), *(filter(None, [found.ends]) if most else ())]
+            return found
     last = as_text(output).strip().splitlines()[-1:] or ["it printed nothing"]
     if code is None:
-        return Checked(wrong=f"importing its project takes longer than {CHECK_S:g} s")
-    return Checked(wrong=f"its project ended the process that loaded it (exit code {code}): {last[0]}")
+        return Findings(wrong=f"importing its project takes longer than {CHECK_S:g} s")
+    return Findings(wrong=f"its project ended the process that loaded it (exit code {code}): {last[0]}")
 
 
 def run_apart(module: str, options: CrawlerOptions, seconds: float, most: int) -> tuple[int | None, bytes]:

@@ -10,7 +10,7 @@ import faulthandler
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
@@ -154,37 +154,31 @@ def _result(order: OnceOrder, crawl: Crawl, stopped: OnceOutcome | None, seconds
         pages=crawl.figures.pages,
         items=crawl.figures.items,
         seconds=round(seconds, 3),
-        stats={str(name): _plain(value) for name, value in sorted(crawl.stats().items())},
-        kept=_within(MOST_BYTES, (_plain(ItemAdapter(item).asdict()) for item in crawl.kept)),
+        stats=_plain(dict(sorted(crawl.stats().items()))),
+        kept=list(_within(MOST_BYTES, (_plain(ItemAdapter(item).asdict()) for item in crawl.kept))),
     )
 
 
-def _within(size: int, items: Any) -> list[Any]:
-    """Return as many of the first items as have that many bytes as JSON."""
-    fitting = []
+def _within(size: int, items: Iterable[Any]) -> Iterator[Any]:
+    """Yield the first items that have so many bytes together as JSON."""
     for item in items:
         size -= len(json.dumps(item))
         if size < 0:
-            break
-        fitting.append(item)
-    return fitting
+            return
+        yield item
 
 
 def _plain(value: Any) -> Any:
-    """Convert `value` to JSON types: times in ISO 8601, other types as `str`."""
-    if isinstance(value, dict):
-        return {str(name): _plain(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, datetime | date):
-        return value.isoformat()
+    """Return `value` as JSON has it: times in ISO 8601, other types as text."""
+    return json.loads(json.dumps(value, default=_as_json, skipkeys=True), parse_constant=str)
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, set | frozenset):
+        return list(value)
     if isinstance(value, bytes):
         return value.decode(errors="replace")
-    if value is None or isinstance(value, str | int | bool):
-        return value
-    if isinstance(value, float):
-        return value if value == value and abs(value) != float("inf") else str(value)
-    return str(value)
+    return value.isoformat() if isinstance(value, datetime | date) else str(value)
 
 
 def _number(value: object) -> bool:
