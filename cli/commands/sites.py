@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.access import addresses
-from cli.views.options import AsJson, Yes
+from cli.views.options import AsJson, Yes, command_group
 from cli.views.output import complain, echo, print_json
 from cli.views.tables import show
 from forum_reader.definition import layers
@@ -22,7 +22,7 @@ from forums.sites.load import checked, layers_of, site_path
 
 from .sites_data import reparse
 
-app = typer.Typer(no_args_is_help=True, help="Make, try, list and show site files, remove sites with their data.")
+app = command_group()
 app.command()(reparse)
 
 
@@ -105,7 +105,7 @@ def remove(
     """
     from .sites_data import remove_site
 
-    return remove_site(name, dry_run=dry_run, yes=yes, as_json=as_json)
+    return remove_site(name, crawled_only=False, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
 @app.command("forget-rows")
@@ -126,9 +126,9 @@ def forget_rows(
         trawl sites forget-rows example --dry-run
         trawl sites forget-rows example --yes
     """
-    from .sites_data import forget_rows
+    from .sites_data import remove_site
 
-    return forget_rows(name, dry_run=dry_run, yes=yes, as_json=as_json)
+    return remove_site(name, crawled_only=True, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
 @app.command("list")

@@ -134,45 +134,30 @@ _LOOK_S = 0.1
 _WORDS = {"posts": "post", "comments": "comment", "revisions": "earlier text", "events": "event", "forums": "forum"}
 
 
-def remove_site(name: str, *, dry_run: bool, yes: bool, as_json: bool) -> int:
-    """Show what there is of a site, ask, and remove it; return the exit code. Raises ConfigError for an unknown site."""
+def remove_site(name: str, *, crawled_only: bool, dry_run: bool, yes: bool, as_json: bool) -> int:
+    """Show what there is of a site, ask, and remove it, or only what was crawled, so that it is read again; return the exit code.
+    Raises ConfigError for an unknown site.
+    """
     if not is_site_name(name):
         raise ConfigError(f"{name!r:.100} is not the name of a site: trawl sites list shows the names")
     with redis_client() as client, Database.from_url() as database:
         check_claim(client, database)
         check_site(name, stored=database, client=client)
-        files = _files(name)
-        numbers = _numbers(client, database, name)
-        if dry_run:
-            _report(name, files, numbers, as_json, done=False)
-            return 0
-        _ask(name, files, numbers, yes=yes)
-        mark_removed(client, name, who())
-        _take_out(client, database, name, numbers, crawled_only=False)
-        for file in files:  # last: a crawler that still asks the site would report it as missing
-            file.unlink(missing_ok=True)
-        shutil.rmtree(raw_dir() / name, ignore_errors=True)
-    _report(name, files, numbers, as_json, done=True)
-    return 0
-
-
-def forget_rows(name: str, *, dry_run: bool, yes: bool, as_json: bool) -> int:
-    """Show what is stored of a site, ask, and take it out, so that it is read again; return the exit code. Raises ConfigError for
-    an unknown site.
-    """
-    with redis_client() as client, Database.from_url() as database:
-        check_claim(client, database)
-        check_site(name, stored=database, client=client)
-        numbers = _numbers(client, database, name, crawled_only=True)
-        if dry_run:
-            _report(name, [], numbers, as_json, done=False)
-            return 0
-        _ask(name, [], numbers, yes=yes)
-        before = mark_removed(client, name, who())  # meanwhile nothing is asked of it, and what was under way is dropped
-        _take_out(client, database, name, numbers, crawled_only=True)
-        store(client, declared_fleet(client))
-        readmit(client, name, before)
-    _report(name, [], numbers, as_json, done=True)
+        files = [] if crawled_only else _files(name)
+        numbers = _numbers(client, database, name, crawled_only=crawled_only)
+        if not (dry_run or yes):
+            confirm(f"{name} will be removed for good: {_listed(files, numbers)}")
+        if not dry_run:
+            before = mark_removed(client, name, who())  # meanwhile nothing is asked of it, and what was under way is dropped
+            _take_out(client, database, name, numbers, crawled_only=crawled_only)
+            if crawled_only:
+                store(client, declared_fleet(client))
+                readmit(client, name, before)
+            else:
+                for file in files:  # last: a crawler that still asks the site would report it as missing
+                    file.unlink(missing_ok=True)
+                shutil.rmtree(raw_dir() / name, ignore_errors=True)
+    _report(name, files, numbers, as_json, done=not dry_run)
     return 0
 
 
@@ -193,24 +178,11 @@ def _files(name: str) -> list[Path]:
     return files
 
 
-def _numbers(client: redis.Redis, database: Database, name: str, *, crawled_only: bool = False) -> dict[str, int]:
-    found = rows_of_site(database, name)
-    others = {"waiting": waiting(client, name)}
-    others |= (
-        {}
-        if crawled_only
-        else {
-            "alerts": len(alerts_of(client, name)),
-            "raw_bytes": size_of(raw_dir(), name),
-        }
-    )
-    return found | {key: number for key, number in others.items() if number}
-
-
-def _ask(name: str, files: list[Path], numbers: dict[str, int], *, yes: bool) -> None:
-    """Return after a yes. Raises ConfigError without a terminal, Abort after a no."""
-    if not yes:
-        confirm(f"{name} will be removed for good: {_listed(files, numbers)}")
+def _numbers(client: redis.Redis, database: Database, name: str, *, crawled_only: bool) -> dict[str, int]:
+    found = rows_of_site(database, name) | {"waiting": waiting(client, name)}
+    if not crawled_only:
+        found |= {"alerts": len(alerts_of(client, name)), "raw_bytes": size_of(raw_dir(), name)}
+    return {key: number for key, number in found.items() if number or key not in ("waiting", "alerts", "raw_bytes")}
 
 
 @contextmanager
