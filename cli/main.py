@@ -34,7 +34,6 @@ from .views.options import prepare_typer, refusal
 from .views.output import complain, echo
 
 DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
-_FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
 _INSTALL = "pip install trawl-fleet trawl-reader, and do not set TRAWL_APPLICATION"
 APPLICATION = "The application"
 _FULL = {errno.ENOSPC, errno.EDQUOT}
@@ -92,6 +91,8 @@ def _program(only: str | None, outline: bool) -> Any:
         module, _, function = place.rpartition(".")
         found = getattr(import_module(module), function)
         if isinstance(found, typer.Typer):
+            if not (found.registered_callback or isinstance(found.info.help, str)):
+                found.info.help = line
             app.add_typer(found, name=name, rich_help_panel=panel)
         else:
             app.command(name, rich_help_panel=panel)(found)
@@ -188,9 +189,9 @@ def _complain(error: Exception) -> int:
         complain(f"{where}{error.strerror}: the output is not complete; make room, and repeat the command")
         _forget_output()
         return FAILED
-    if isinstance(error, OSError) and error.errno in _FORBIDDEN and error.filename:  # `--install-completion` in a read-only home
-        complain(f"{error.filename}: {error.strerror}; nothing more was done")
-        return FAILED
+    if isinstance(error, OSError) and error.filename:  # a file of the arguments, or `--install-completion` in a read-only home
+        complain(f"{error.filename}: {error.strerror}: name a file that can be read, or a place that this user may write")
+        return WRONG_USE
     complain(f"internal error: {error!r}; please report it with the traceback that TRAWL_DEBUG=1 shows")
     return FAILED
 

@@ -19,7 +19,7 @@ import redis
 import typer
 
 from cli.access import redis_client, running_client
-from cli.views.options import AsJson
+from cli.views.options import AsJson, command_group
 from cli.views.output import complain, echo, report, working
 from forums.state.writer_state import LATELY_S, DatabaseClaim
 from forums.storage import Database
@@ -37,7 +37,7 @@ from workers.backup.snapshot import BackupError, KeyNames, key_names, read, snap
 from workers.fleet.sizes import default_fleet
 from workers.state.nodes import Nodes
 
-app = typer.Typer(no_args_is_help=True, help="Write the fleet's state, queues and database into one file, and restore it.")
+app = command_group()
 
 _COPIED = 1 << 20
 _KEPT_FREE = 1 << 28
@@ -189,11 +189,8 @@ def create(
         trawl backup create monday.backup --json
     """
     target = file_for(place)
-    try:
-        with redis_client() as client, working("reading queues and database", shown=not as_json):
-            saved = make(client, default_fleet(), Database.from_url(), target)
-    except OSError as error:
-        raise BackupError(f"{target}: {error.strerror or error}") from error
+    with redis_client() as client, working("reading queues and database", shown=not as_json):
+        saved = make(client, default_fleet(), Database.from_url(), target)
     database = " and the database" if saved.database else ", but no database, for there is none yet"
     report(as_json, saved, f"{saved.file}: {saved.keys:,} keys{database}, {saved.bytes:,} bytes")
     for service in saved.elsewhere:
@@ -221,18 +218,15 @@ def restore(
         trawl backup restore /var/backups/trawl-fleet-20260102T030405Z.backup
         trawl backup restore monday.backup --force
     """
-    try:
-        with redis_client() as client, working("checking, then restoring", shown=not as_json):
-            done = put_back(client, default_fleet(), Database.from_url(), file, force=force, unsigned=unsigned)
-    except OSError as error:
-        raise BackupError(f"{file}: {error.strerror or error}") from error
+    with redis_client() as client, working("checking, then restoring", shown=not as_json):
+        done = put_back(client, default_fleet(), Database.from_url(), file, force=force, unsigned=unsigned)
     database = " and the database" if done["database"] else ", for the backup has no database,"
     shown = {name: done[name] for name in ("made_at", "namespace", "trawl", "keys", "database")}
     report(as_json, shown, f"restored {done['keys']:,} keys{database} as of {done['made_at']}")
     return 0
 
 
-db = typer.Typer(no_args_is_help=True, help="Check and upgrade the database's tables; move the fleet to another database.")
+db = command_group()
 
 
 @db.command("check")

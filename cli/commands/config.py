@@ -11,7 +11,7 @@ import typer
 
 from cli.access import redis_client, running_url
 from cli.views.environment import Row, rows, unknown
-from cli.views.options import AsJson
+from cli.views.options import AsJson, command_group
 from cli.views.output import complain, counted, echo, print_json, report, write_private
 from cli.views.tables import show
 from redis_components.errors import ConfigError, RedisUnavailable
@@ -20,10 +20,8 @@ from redis_components.server.url import impatient
 from .acl import acl
 from .init import systemd
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
-signing_key = typer.Typer(
-    no_args_is_help=True, rich_markup_mode="markdown", help="The key by which sites recognise the fleet (Web Bot Auth)."
-)
+app = command_group()
+signing_key = command_group(help="The key by which sites recognise the fleet (Web Bot Auth).")
 app.command()(acl)
 app.command()(systemd)
 app.add_typer(signing_key, name="signing-key")
@@ -164,15 +162,12 @@ def convert(as_json: AsJson = False) -> int:
     target = config_file() or project_dir() / FILE
     old = {one: path for one in OLD_FILES if (path := one.path())}
     text = _joined([(path, one.tables) for one, path in old.items()], target)
-    try:
-        if old:
-            fresh = target.with_name(f"{target.name}.new")
-            fresh.write_text(text, "utf-8")
-            fresh.replace(target)
-        for path in old.values():
-            path.rename(path.with_name(f"{path.name}.old"))
-    except OSError as error:
-        raise ConfigError(f"{error.filename} cannot be written ({error.strerror}): correct its permissions") from error
+    if old:
+        fresh = target.with_name(f"{target.name}.new")
+        fresh.write_text(text, "utf-8")
+        fresh.replace(target)
+    for path in old.values():
+        path.rename(path.with_name(f"{path.name}.old"))
     moved = [f"{path}: moved into {target}; it is {path.name}.old now" for path in old.values()]
     unset = [f"unset {one.variable}" for one, path in old.items() if path.name != one.name or path.parent != project_dir()]
     done = {"file": str(target), "converted": [str(path) for path in old.values()]}

@@ -12,7 +12,7 @@ import typer
 
 from cli.access import redis_client, running_client
 from cli.names import check_spiders, known_services, parse_since
-from cli.views.options import AsJson
+from cli.views.options import AsJson, command_group
 from cli.views.output import complain, duration, echo, report
 from cli.views.tables import Column, figure, show
 from redis_components.admin import dead_letters
@@ -290,7 +290,7 @@ def _report_foreign(store: DeadStore, foreign: Mapping[str, int]) -> None:
 def _commands(store: DeadStore) -> typer.Typer:
     """Return the commands of a store, with its docstrings as their help; `list` is inserted where none is named."""
     description = store.__doc__
-    app = typer.Typer(rich_markup_mode="markdown", help=description, no_args_is_help=True)
+    app = command_group(help=description)
     flags, metavar = (("--queue", "-q"), "QUEUE") if store is MESSAGES else (("--spider", "-s"), "SERVICE")
     some = typer.Argument(metavar=metavar, help=f"Only of these; by default all {store.noun}.")
     option = typer.Option(*flags, metavar="NAME", help=f"The same as {metavar}; may be repeated.")

@@ -12,7 +12,7 @@ import typer
 
 from cli.access import redis_client
 from cli.names import check_spiders
-from cli.views.options import AsJson, Service
+from cli.views.options import AsJson, Service, command_group
 from cli.views.output import complain, echo, in_plain_json, progress_bar, report
 from cli.views.tables import Columns, show
 from redis_components.errors import ConfigError, TrawlError
@@ -30,7 +30,7 @@ LOOK_S = 0.5
 STUCK_S = 30.0  # without a step of `reconcile_fleet`
 INSTALL_S = 600.0
 
-versions = typer.Typer(no_args_is_help=True, help="List, use and remove deployed versions (trawl deploy).")
+versions = command_group(help="List, use and remove deployed versions (trawl deploy).")
 Version = Annotated[str, typer.Argument(metavar="VERSION", help="The version, or its first digits.")]
 
 

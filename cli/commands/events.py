@@ -16,7 +16,7 @@ from rich.cells import cell_len, set_cell_size
 
 from cli.access import redis_client, running_client, running_url
 from cli.names import check_site, parse_since
-from cli.views.options import AsJson, OnlySite, Since
+from cli.views.options import AsJson, OnlySite, Since, command_group
 from cli.views.output import PIPE_WIDTH, complain, counted, echo, report
 from cli.views.tables import Columns, show
 from forums.events.alerts import alerts_as_rules
@@ -38,12 +38,8 @@ _LOOK_S = 1.0
 _STEP = 500
 _NARROWEST = 20
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
-    help="Follow stored posts; show outputs, test messages to people, send events again.",
-)
-notify = typer.Typer(no_args_is_help=True, help="Messages to people: a test, and alarms without a running fleet.")
+app = command_group()
+notify = command_group(help="Messages to people: a test, and alarms without a running fleet.")
 app.add_typer(notify, name="notify")
 
 

@@ -25,7 +25,7 @@ from forums.overview.why import why as look
 from forums.storage import export as write_rows
 from forums.storage.read.read_sql import NoData, read_sql, stored_data, too_long
 from forums.storage.read.search import Wanted, find
-from redis_components.errors import ConfigError, TrawlError
+from redis_components.errors import ConfigError
 from redis_components.server.printable import in_one_line
 
 
@@ -54,10 +54,6 @@ class Deleted(StrEnum):
     INCLUDE = "include"
     EXCLUDE = "exclude"
     ONLY = "only"
-
-
-class ExportError(TrawlError):
-    """The export cannot be read or written; the message names the place and the remedy."""
 
 
 def export(
@@ -138,8 +134,6 @@ def _opened(path: Path | None) -> Iterator[BinaryIO]:
         with draft.open("wb") as out:
             yield out
         draft.replace(path)
-    except OSError as error:
-        raise ExportError(f"cannot write {path}: {error.strerror}: name a file in a writable folder, with room") from error
     finally:
         with suppress(OSError):  # there is none when all went well, and none where there is no folder for it
             draft.unlink()

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from cli.access import redis_client, running_client, running_url
 from cli.names import check_site, either
-from cli.views.options import AsJson, SiteArgument, SiteOption, Yes
+from cli.views.options import AsJson, SiteArgument, SiteOption, Yes, command_group
 from cli.views.output import complain, confirm, duration, echo, iso, print_json, report
 from cli.views.tables import Column, console, figure, table_of
 from forums.freshness import DAY_S, HOUR_S, estimate, next_check
@@ -41,11 +41,7 @@ NO_FORUM = "No forum is watched yet. `trawl seed` queues the first scans; while 
 NO_SITE = "No forum is watched: there is no site file. `trawl watch ADDRESS` writes one, and starts what is needed."
 NO_REDIS = "No Redis runs here that has the freshness of forums: start the fleet with `trawl up`, or name it in TRAWL_REDIS_URL."
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
-    help="Show how fresh each forum is (`trawl forums [SITE]`); scan forums, fetch history, forget threads.",
-)
+app = command_group()
 app.command()(rescan)
 app.command()(refresh)
 app.command()(backfill)

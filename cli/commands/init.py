@@ -16,7 +16,7 @@ import typer
 from cli.views.options import AsJson
 from cli.views.output import complain, echo, report
 from redis_components.embedded import data_dir, project_dir
-from redis_components.errors import ConfigError, TrawlError
+from redis_components.errors import ConfigError
 from redis_components.server.variables import variable
 from workers.process.run_module import own_module
 
@@ -46,14 +46,10 @@ def init(
     files = _files(name)
     if there := [path for path in files if (folder / path).exists()]:
         raise ConfigError(f"{folder / there[0]} exists already: name another folder, or move it away; nothing was written")
-    try:
-        for path, text in files.items():
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_text(text, "utf-8")
-        (folder / ".env").chmod(0o600)  # it will hold passwords
-    except OSError as error:
-        unwritten = f"{error.filename} cannot be written ({error.strerror})"
-        raise ConfigError(f"{unwritten}: name a folder that this user may write") from error
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, "utf-8")
+    (folder / ".env").chmod(0o600)  # it will hold passwords
     where = "" if folder == Path() else f"cd {shlex.quote(str(folder))}, then "
     spiders = f"write one into {name}/spiders, then trawl services add SPIDER and trawl up; a new version: trawl deploy"
     report(
@@ -147,12 +143,7 @@ def systemd(
         if write is None:
             echo(f"# {name}\n{content}")
             continue
-        try:
-            (write / name).write_text(content)
-        except OSError as error:
-            raise TrawlError(
-                f"{write / name} cannot be written ({error.strerror}): choose another folder, or use sudo"
-            ) from error
+        (write / name).write_text(content)
         echo(f"wrote {write / name}")
     for folder in filter(None, (host.data, host.backups)):
         if not folder.is_dir():

@@ -15,7 +15,7 @@ import typer
 from cli.access import redis_client
 from cli.names import check_spiders, item_keys
 from cli.processes import Interrupts
-from cli.views.options import AsJson
+from cli.views.options import AsJson, command_group
 from cli.views.output import complain, counted, duration, echo
 from cli.views.tables import Columns, console, plain_table, show
 from redis_components.admin.inspector import CrawlRecords, snapshot
@@ -35,11 +35,7 @@ SAMPLE_S = 1.0
 SHOWN_CHARS = 120
 
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
-    help="Show how many items wait (`trawl items [SERVICE]`), and write them to a file, a database or a URL.",
-)
+app = command_group()
 
 
 @app.command("list")

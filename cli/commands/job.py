@@ -11,7 +11,7 @@ import typer
 
 from cli.access import redis_client
 from cli.names import check_spiders
-from cli.views.options import AsJson, ScrapySettings, SpiderArguments
+from cli.views.options import AsJson, ScrapySettings, SpiderArguments, command_group
 from cli.views.output import complain, counted, duration, echo, iso, print_json, report
 from cli.views.tables import Columns, show
 from redis_components.errors import ConfigError
@@ -28,7 +28,7 @@ from workers.state.jobs import Job, Jobs, JobState
 LOOK_S = 0.5
 DELAY_S = 3.0
 
-app = typer.Typer(no_args_is_help=True, help="Start and manage jobs: crawls with their own queue, shared by several crawlers.")
+app = command_group()
 Name = Annotated[str, typer.Argument(metavar="JOB", help="Name or id of the job.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for its end; Ctrl-C only ends the waiting.")]
 
@@ -80,8 +80,8 @@ def start(
 def _lines(file: Path) -> list[str]:
     try:
         lines = file.read_text("utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{file} is not UTF-8") from None
     return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
 
 

@@ -93,10 +93,7 @@ def _may_act(file: Path | None) -> bool:
         return False
     from workers.environment.variables import Api
 
-    try:
-        token = file.read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"--act-token-file {file}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+    token = file.read_text("utf-8", "replace").strip()
     wanted = Api.read().api_act_token
     if wanted is None or not hmac.compare_digest(token.encode(), wanted.get_secret_value().encode()):
         raise ConfigError(f"--act-token-file {file}: this is not the token of TRAWL_API_ACT_TOKEN")

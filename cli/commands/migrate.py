@@ -13,7 +13,7 @@ import typer
 
 from cli.access import redis_client
 from cli.names import check_import
-from cli.views.options import AsJson
+from cli.views.options import AsJson, command_group
 from cli.views.output import echo, print_json, progress_bar
 from redis_components.connection import explain, get_redis_from_settings
 from redis_components.errors import ConfigError
@@ -23,7 +23,7 @@ from redis_components.server.variables import variable
 
 SHOWN_REASONS = 10
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
+app = command_group()
 
 
 @app.callback()

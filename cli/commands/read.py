@@ -75,13 +75,7 @@ def _read(source: str, url: str | None, *, obey_robots: bool) -> SeenPage:
         return read_limited(html, address, compare=True)
     if source == "-":
         return read_limited(decoded(sys.stdin.buffer.read(), "standard input"), url or "https://unknown.example/", compare=True)
-    path = Path(source)
-    try:
-        body = path.read_bytes()
-    except OSError as exc:
-        hint = "" if path.exists() else "; an address begins with https:// or http://"
-        raise ConfigError(f"{source}: cannot be read: {exc.strerror or exc}{hint}") from exc
-    return read_limited(decoded(body, source), url or "https://unknown.example/", compare=True)
+    return read_limited(decoded(Path(source).read_bytes(), source), url or "https://unknown.example/", compare=True)
 
 
 def _fetched(urls: Sequence[str], *, obey_robots: bool) -> tuple[str, str]:

@@ -13,7 +13,7 @@ import typer
 
 from cli.access import redis_client
 from cli.views.fleet_tables import in_trouble_first, node_columns, node_json
-from cli.views.options import AsJson
+from cli.views.options import AsJson, command_group
 from cli.views.output import complain, in_plain_json, report
 from cli.views.tables import Columns, show
 from redis_components.errors import ConfigError
@@ -190,7 +190,7 @@ def too_much_for_machine(crawlers: int, memory: int) -> str:
     )
 
 
-app = typer.Typer(no_args_is_help=True, help="Show the nodes (`trawl nodes`), and compute what a fleet needs.")
+app = command_group()
 
 
 @app.command("list")

@@ -12,14 +12,14 @@ import typer
 from rich.text import Text
 
 from cli.access import redis_client, running_client
-from cli.views.options import AsJson
+from cli.views.options import AsJson, command_group
 from cli.views.output import duration, echo, iso, report
 from cli.views.tables import Column, figure, show
 from redis_components.errors import ConfigError
 from tasks.beat.desk import ScheduleDesk
 from workers.state.beats import parse_span
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
+app = command_group()
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The entry's name.")]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, BinaryIO
@@ -147,14 +147,5 @@ class _Lines:
         return found
 
 
-@contextmanager
-def _opened(file: str) -> Iterator[BinaryIO]:
-    if file == "-":
-        yield sys.stdin.buffer
-        return
-    with ExitStack() as stack:
-        try:
-            lines = stack.enter_context(Path(file).open("rb"))
-        except OSError as error:
-            raise ConfigError(f"{file}: cannot be read: {error.strerror}") from None
-        yield lines
+def _opened(file: str) -> AbstractContextManager[BinaryIO]:
+    return nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb")

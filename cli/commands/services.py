@@ -10,7 +10,7 @@ import typer
 
 from cli.access import redis_client
 from cli.names import item_keys
-from cli.views.options import AsJson, ScrapySettings, Service, SpiderArguments
+from cli.views.options import AsJson, ScrapySettings, Service, SpiderArguments, command_group
 from cli.views.output import complain, counted, echo, print_json, report
 from cli.views.tables import Columns, show
 from redis_components.embedded import data_dir
@@ -29,7 +29,7 @@ from workers.state.services import MAX_WAITING, ServiceRecord, Services
 
 from .deploy import versions
 
-app = typer.Typer(no_args_is_help=True, help="Declare services, which run any Scrapy project's spiders; their deployed versions.")
+app = command_group()
 app.add_typer(versions, name="versions")
 Groups = Annotated[
     list[str] | None,

@@ -75,11 +75,8 @@ def write(
         )
     if shown.wrong is not None and not force:
         path = path.with_suffix(_UNREAD)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text_of(draft), "utf-8")
-    except OSError as exc:
-        raise ConfigError(f"{path} cannot be written: {exc.strerror}: TRAWL_SITES_DIR names the folder of site files") from exc
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text_of(draft), "utf-8")
     if as_json:
         print_json(
             {

@@ -39,6 +39,11 @@ _REFUSALS: dict[str, Callable[[Any, dict[str, Any]], str]] = {  # pydantic's typ
 }
 
 
+def command_group(**given: Any) -> typer.Typer:
+    """Return a group of commands, whose help is its line in the list of commands unless it has another."""
+    return typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", **given)
+
+
 def prepare_typer() -> None:
     """Replace what typer has no setting for: the shown types of parameters, and the time at which validators are made.
 

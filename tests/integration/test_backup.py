@@ -154,7 +154,7 @@ def test_a_backup_that_is_cut_or_changed_is_refused_and_changes_nothing(
         assert "internal" not in trawl("backup", "restore", str(spoilt), "--force").err
         assert contents(redis_client) == before
     one_line(trawl("backup", "restore", str(tmp_path / "none")), 1, "No such file")
-    one_line(trawl("backup", "create", str(tmp_path / "no" / "folder")), 1, "No such file")
+    one_line(trawl("backup", "create", str(tmp_path / "no" / "folder")), 2, "No such file")
     monkeypatch.setenv("TRAWL_NAMESPACE", "job7")
     one_line(trawl("backup", "restore", str(saved)), 1, "namespace")
 

@@ -506,9 +506,9 @@ def test_export_before_anything_is_stored_creates_no_database(trawl: Trawl, tmp_
 def test_export_to_a_place_that_cannot_be_written_is_one_line_and_leaves_no_file(
     trawl: Trawl, stored: Path, tmp_path: Path
 ) -> None:
-    one_line(trawl("export", "-o", str(tmp_path / "no" / "x.jsonl")), 1, "x.jsonl", "cannot write")
+    one_line(trawl("export", "-o", str(tmp_path / "no" / "x.jsonl")), 2, "x.jsonl", "No such file")
     (tmp_path / "file").write_text("")
-    one_line(trawl("export", "-o", str(tmp_path / "file" / "x.jsonl")), 1, "cannot write")
+    one_line(trawl("export", "-o", str(tmp_path / "file" / "x.jsonl")), 2, "Not a directory")
 
 
 def test_export_with_a_wrong_since_or_database_is_wrong_use_or_one_line(

@@ -99,4 +99,4 @@ def test_a_package_needs_a_name_that_is_free(name: str, tmp_path: Path, capsys: 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").touch()
     assert main(["init", str(tmp_path / "file" / "new")]) == 2
-    assert "cannot be written" in capsys.readouterr().err
+    assert "name a file that can be read, or a place that this user may write" in capsys.readouterr().err

@@ -130,4 +130,4 @@ def test_with_the_token_an_act_is_done_and_a_wrong_one_starts_nothing(
     monkeypatch.syspath_prepend(str(SDK))
     file.write_text("x" * 24)
     one_line(trawl("mcp", "--act-token-file", str(file)), 2, "not the token of TRAWL_API_ACT_TOKEN")
-    one_line(trawl("mcp", "--act-token-file", str(tmp_path / "none")), 2, "cannot be read")
+    one_line(trawl("mcp", "--act-token-file", str(tmp_path / "none")), 2, "No such file")

@@ -232,7 +232,7 @@ def test_a_home_folder_that_cannot_be_written_is_named(
 ) -> None:
     monkeypatch.setenv("HOME", "/sys")  # where nobody makes a folder, root neither
     monkeypatch.setattr("typer._completion_shared._get_shell_name", lambda: "bash")  # no shell need be above this process
-    assert main(["--install-completion"]) == 1
+    assert main(["--install-completion"]) == 2
     said = capsys.readouterr().err
     assert said.startswith("trawl: /sys/.")
     assert "internal error" not in said

@@ -166,7 +166,7 @@ def test_why_nothing_was_found_is_said(markup: str, said: str, tmp_path: Path, c
     ("arguments", "said"),
     [
         ([], "give the URL of a page, or a file"),
-        (["no-such-file.html"], "no-such-file.html: cannot be read"),
+        (["no-such-file.html"], "no-such-file.html: No such file or directory"),
         (["ftp://forum.example/x"], "is not the address of a web page"),
         (["https://"], "is not the address of a web page"),
         (["http://forum.example/x", "--url", URL], "--url cannot be combined with a URL to fetch"),
