@@ -103,10 +103,9 @@ def _put_aside(client: redis.Redis, keys: BothKeys, found: FingerprintsFound) ->
     key, aside, owners = keys.theirs.dupefilter, keys.theirs.foreign_fingerprints(), keys.ours.owners()
     if not found.mixed and not found.aside:
         set_aside(client, key, aside, owners=owners)
-        return
     for batch in scanned(client, key, "set"):
-        members = [member for member in batch if not found.mixed or _is_hex(member)]
-        set_aside(client, key, aside, owners=owners, members=members)
+        if members := [member for member in batch if not found.mixed or _is_hex(member)]:  # none: all of the key
+            set_aside(client, key, aside, owners=owners, members=members)
 
 
 _CANDIDATES = {

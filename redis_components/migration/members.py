@@ -5,20 +5,16 @@ in a child process (`pickle_child.py`), which is the only place that reads them.
 from __future__ import annotations
 
 import json
-import os
-import select
+import signal
 import struct
 import subprocess
 import sys
-import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from datetime import time as daytime
 from decimal import Decimal
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 from uuid import UUID
 
@@ -30,17 +26,14 @@ from redis_components.server.scripts import script
 from redis_components.utils import bytes_to_str
 
 
-def set_aside(client: redis.Redis, source: str, aside: str, *, owners: str, members: Sequence[bytes] | None = None) -> int:
-    """Move `members` of the key `source`, or all of it where None are named, under the name `aside`; return their number.
+def set_aside(client: redis.Redis, source: str, aside: str, *, owners: str, members: Sequence[bytes] = ()) -> int:
+    """Move `members` of the key `source` under the name `aside`; return their number. Without members move all of the key; of a
+    list of which something waits there already its oldest: repeat it until 0.
 
-    A list of which an earlier run has set something aside is moved in parts, the oldest first; repeat it until 0. Raises
-    TrawlError while a Trawl crawler works there (`owners` is the key of its heartbeat), or where `aside` is of another type.
+    Raises TrawlError while a Trawl crawler works there (`owners` is the key of its heartbeat), or where `aside` is of another
+    type.
     """
-    outcome, moved = script("set_aside")(
-        client,
-        {"source": source, "aside": aside, "owners": owners},
-        {"whole": int(members is None), "members": members or []},
-    )
+    outcome, moved = script("set_aside")(client, {"source": source, "aside": aside, "owners": owners}, {"members": members})
     if outcome == b"crawling":
         raise TrawlError(f"a Trawl crawler works with {source}: stop it, import, and start it again")
     if outcome == b"kinds":
@@ -141,9 +134,6 @@ def strangers(client: redis.Redis, key: str) -> Iterator[list[bytes]]:
 
 
 CHILD = Path(__file__).with_name("pickle_child.py")
-START_S = 10.0
-MOST_ANSWER = 20 * 1024 * 1024
-PIPE_BYTES = 16 * 1024  # less than any system's pipe holds, so that writing never waits for reading
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,107 +176,48 @@ class PickleReader:
         A pickle that ends the process (memory, time, or worse) is unread, and the ones behind it are read by another process.
         Raises TrawlError when no process can be started.
         """
-        left = deque(pickles)
+        left = list(pickles)
         while left:
-            with _Child() as child:
-                while left and not child.is_over():
-                    sent = child.send(left)
-                    for _ in range(sent):
-                        left.popleft()
-                        yield child.answer(self.time_limit_s)
-                        if child.is_over():
-                            break
+            frames, why = self._answers(left)
+            yield from map(_value, frames)
+            left = left[len(frames) :]
+            if why and left:
+                yield Unread(reason=why)
+                del left[0]
 
-
-class _Child:
-    """One process that reads pickles, and its answers."""
-
-    def __init__(self) -> None:
-        self._over = False
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(CHILD)],
-            stdin=subprocess.PIPE,
+    def _answers(self, pickles: Sequence[bytes]) -> tuple[list[bytes], str]:
+        """Return the answers to the first pickles, and why the process could not answer the next one; "" where it ended well."""
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", str(CHILD), str(self.time_limit_s)],
+            input=b"".join(struct.pack(">I", len(one)) + one for one in pickles),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd="/",
             env={},
-            bufsize=0,
+            check=False,
         )
-        try:
-            self._frame(time.monotonic() + START_S)
-        except (EOFError, TimeoutError, ValueError) as exc:
-            self._end()
-            raise TrawlError(
-                f"the process that reads pickles does not start (exit code {self._process.returncode}, {exc}); nothing was read"
-            ) from exc
+        begin, *frames = _frames(done.stdout) or [b""]
+        if begin != b"g":
+            raise TrawlError(f"the process that reads pickles does not start (exit code {done.returncode}); nothing was read")
+        if done.returncode == -signal.SIGALRM:
+            return frames, f"it took more than {self.time_limit_s:g} s"
+        why = f"it ended the process that read it (exit code {done.returncode})" if done.returncode else ""
+        return frames[: len(pickles)], why
 
-    def is_over(self) -> bool:
-        """There will be no more answers."""
-        return self._over
 
-    def send(self, pickles: Iterable[bytes]) -> int:
-        """Send the first one, and as many more as its pipe takes without being read; how many."""
-        message, count = bytearray(), 0
-        for payload in pickles:
-            if count and len(message) + len(payload) > PIPE_BYTES:
-                break
-            message += struct.pack(">I", len(payload)) + payload
-            count += 1
-        assert self._process.stdin is not None
-        rest = memoryview(message)
-        try:
-            while rest:
-                rest = rest[self._process.stdin.write(rest) :]
-        except OSError:  # it has ended, and has no answer to the first one
-            return count
-        return count
+def _frames(output: bytes) -> list[bytes]:
+    """Return the whole frames in the output of the process, which may have ended within one."""
+    frames, at = list[bytes](), 0
+    while (end := at + 4 + int.from_bytes(output[at : at + 4], "big")) <= len(output):
+        frames.append(output[at + 4 : end])
+        at = end
+    return frames
 
-    def answer(self, limit_s: float) -> Any:
-        """Return the value of the next pickle that was sent, or `Unread`."""
-        try:
-            frame = self._frame(time.monotonic() + limit_s)
-        except TimeoutError:
-            self._over = True
-            return Unread(reason=f"it took more than {limit_s:g} s")
-        except (EOFError, ValueError) as exc:
-            self._over = True
-            return Unread(reason=f"it ended the process that read it ({exc})")
-        if frame[:1] == b"r":
-            return Unread(reason=frame[1:].decode("utf-8", "replace"))
-        try:
-            return json.loads(frame[1:], object_hook=_tagged)
-        except Exception as exc:  # a set of lists, a day that is none: what the child sends is a stranger's, too
-            return Unread(reason=f"it does not make plain values: {type(exc).__name__}: {exc}")
 
-    def _frame(self, deadline: float) -> bytes:
-        size = struct.unpack(">I", self._bytes(4, deadline))[0]
-        if not 0 < size <= MOST_ANSWER:
-            raise ValueError(f"an answer of {size:,} bytes")
-        return self._bytes(size, deadline)
-
-    def _bytes(self, size: int, deadline: float) -> bytes:
-        assert self._process.stdout is not None
-        parts = []
-        while size > 0:
-            ready, _, _ = select.select([self._process.stdout], [], [], max(0.0, deadline - time.monotonic()))
-            if not ready:
-                raise TimeoutError("no answer")
-            part = os.read(self._process.stdout.fileno(), min(size, 1 << 20))
-            if not part:
-                raise EOFError(f"exit code {self._process.wait()}")
-            parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
-
-    def _end(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            assert pipe is not None
-            pipe.close()
-
-    def __enter__(self) -> _Child:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None) -> None:
-        self._end()
+def _value(frame: bytes) -> Any:
+    if frame[:1] == b"r":
+        return Unread(reason=frame[1:].decode("utf-8", "replace"))
+    try:
+        return json.loads(frame[1:], object_hook=_tagged)
+    except Exception as exc:  # a set of lists, a day that is none: what the child sends is a stranger's, too
+        return Unread(reason=f"it does not make plain values: {type(exc).__name__}: {exc}")

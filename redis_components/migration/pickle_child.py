@@ -1,16 +1,17 @@
-"""Reads pickles in a process with few rights: `python -I -S pickle_child.py`, started by `members.py`.
+"""Reads pickles in a process with few rights: `python -I -S pickle_child.py SECONDS`, started by `members.py`.
 
 Standard library only, run by its path, so that nothing of the project or its dependencies is loaded here. Guards against a
 hostile pickle, each on its own:
 
 1. Only values of plain types are made: a pickle that names any other class or function is refused before it gets it.
-2. Limits: 512 MiB of memory, 60 s of CPU, no file, no child process. `members.py` ends it when one pickle takes over 10 s.
+2. Limits: 512 MiB of memory, 60 s of CPU, no file, no child process; a timer ends it when one pickle takes over SECONDS.
 3. An audit hook that refuses what Python itself would do outside: files, sockets, processes, imports.
 
 A fault in Python's own unpickler is not contained by these.
 
 Frames on both pipes: four bytes of length, then content. In: a pickle. Out, in the order of the pickles: a letter and JSON (`v`,
-see `Writer`) or a reason in text (`r`); before the first one that is empty (`g`).
+see `Writer`) or a reason in text (`r`); before the first one that is empty (`g`). After MOST_REPLIES it ends well, and leaves the
+others unread.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import json
 import os
 import pickle
 import resource
+import signal
 import struct
 import sys
 import uuid
@@ -32,6 +34,7 @@ CPU_S = 60
 MOST_VALUES = 200_000
 MOST_DEPTH = 100
 MOST_REPLY = 16 * 1024 * 1024
+MOST_REPLIES = 64 * 1024 * 1024
 
 _TYPES = (
     set,
@@ -174,21 +177,26 @@ def take(size: int) -> bytes:
     return b"".join(parts)
 
 
-def give(letter: bytes, content: bytes) -> None:
-    """Write one frame to standard output."""
+def give(letter: bytes, content: bytes) -> int:
+    """Write one frame to standard output; return its size."""
     frame = memoryview(struct.pack(">I", len(content) + 1) + letter + content)
     while frame:
         frame = frame[os.write(1, frame) :]
+    return len(content)
 
 
-def main() -> NoReturn:
-    """Answer one pickle after the other, until there are no more."""
+def main(limit_s: float) -> NoReturn:
+    """Answer one pickle after the other, until there are no more. One that takes longer than `limit_s` ends the process."""
     shut_in()
-    give(b"g", b"")
-    while len(size := take(4)) == 4:
-        give(*answer(take(struct.unpack(">I", size)[0])))
+    given = give(b"g", b"")
+    while given < MOST_REPLIES and len(size := take(4)) == 4:
+        payload = take(struct.unpack(">I", size)[0])
+        signal.setitimer(signal.ITIMER_REAL, limit_s)
+        found = answer(payload)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        given += give(*found)
     os._exit(0)  # an orderly end would ask for what is not granted any more
 
 
 if __name__ == "__main__":
-    main()
+    main(float(sys.argv[1]))

@@ -27,7 +27,6 @@ from .members import (
     PickleReader,
     Progress,
     Unread,
-    is_foreign,
     is_pickle,
     kind_of,
     oldest,
@@ -96,7 +95,6 @@ class QueueFound:
     kind: str  # of what scrapy-redis left: zset, list, or none
     foreign: int  # requests of scrapy-redis in its key
     aside: int  # requests of scrapy-redis that an earlier run has set aside
-    whole: bool  # nothing in the key is ours
     members: Members
 
     @property
@@ -105,7 +103,7 @@ class QueueFound:
         return self.foreign + self.aside
 
 
-NOTHING = QueueFound(kind="none", foreign=0, aside=0, whole=True, members=Members.NONE)
+NOTHING = QueueFound(kind="none", foreign=0, aside=0, members=Members.NONE)
 
 
 @dataclass(kw_only=True)
@@ -136,14 +134,10 @@ def inspect_queue(client: redis.Redis, keys: BothKeys) -> QueueFound:
             raise ConfigError(
                 f"{name} is a {found}, and scrapy-redis keeps requests in a zset or list: set SCHEDULER_QUEUE_KEY to their key"
             )
-    here = oldest(client, key, kind, SAMPLE)
-    whole = kind == "list" or not keys.shared_queue
-    whole = whole or (kind == "zset" and not client.exists(keys.ours.counters()) and all(map(is_foreign, here)))
-    if whole:
-        foreign = size_of(client, key, kind)
-    else:
+    here, foreign = oldest(client, key, kind, SAMPLE), size_of(client, key, kind)
+    if kind == "zset":
         here, foreign = [], 0
-        for batch in strangers(client, key) if kind == "zset" else ():
+        for batch in strangers(client, key):
             here, foreign = here or batch[:SAMPLE], foreign + len(batch)
     if foreign and held not in ("none", kind):
         raise ConfigError(
@@ -154,7 +148,6 @@ def inspect_queue(client: redis.Redis, keys: BothKeys) -> QueueFound:
         kind=kind if foreign else held,
         foreign=foreign,
         aside=size_of(client, aside_key, held),
-        whole=whole,
         members=Members.NONE if not sample else Members.PICKLES if any(map(is_pickle, sample)) else Members.OTHER,
     )
 
@@ -171,16 +164,11 @@ def order_of(found: QueueFound, wanted: QueueOrder | None) -> QueueOrder:
 def put_aside(client: redis.Redis, keys: BothKeys, found: QueueFound) -> None:
     """Move what is in the way of our requests to a separate name. Raises TrawlError while a Trawl crawler works."""
     key, aside, owners = keys.theirs.requests, keys.theirs.foreign_requests(), keys.ours.owners()
-    if not found.foreign:
-        return
     if found.kind == "list":
         while set_aside(client, key, aside, owners=owners):
             continue
-    elif found.whole and not found.aside:
-        set_aside(client, key, aside, owners=owners)
-    else:
-        for members in strangers(client, key):
-            set_aside(client, key, aside, owners=owners, members=members)
+    for members in strangers(client, key) if found.kind == "zset" else ():
+        set_aside(client, key, aside, owners=owners, members=members)
 
 
 def import_requests(
@@ -225,10 +213,9 @@ def try_requests(client: redis.Redis, keys: BothKeys, found: QueueFound, *, as_i
 def _all_members(client: redis.Redis, keys: BothKeys, found: QueueFound) -> Iterator[list[bytes]]:
     if found.aside:
         yield from windows(client, keys.theirs.foreign_requests(), found.kind)
-    if found.foreign and found.whole:
-        yield from windows(client, keys.theirs.requests, found.kind)
-    elif found.foreign:
-        yield from strangers(client, keys.theirs.requests)
+    if found.foreign:
+        read = windows(client, keys.theirs.requests, "list") if found.kind == "list" else strangers(client, keys.theirs.requests)
+        yield from read
 
 
 def _fates(reader: PickleReader, members: list[bytes], *, as_is: bool) -> list[Fate]:

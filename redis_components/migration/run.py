@@ -7,7 +7,6 @@ every five seconds.
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -112,7 +111,6 @@ def _start_keys(settings: BaseSettings, spider: str, cls: type[Spider] | None) -
     return tuple(StartKey(key, prefixed(key, namespace_of(settings))) for key in keys)
 
 
-ENOUGH = "trawl: looked long enough"
 # Commands by which scrapy-redis stores, pops or filters; others may look at the sizes.
 _AT_WORK = frozenset(
     ["ZADD", "ZREMRANGEBYRANK", "ZPOPMIN", "BZPOPMIN", "SADD", "LPUSH", "RPUSH", "LPOP", "RPOP", "BLPOP", "BRPOP"],
@@ -128,36 +126,19 @@ def seen_at_work(client: redis.Redis, keys: CrawlKeys, seconds: float) -> str | 
     if isinstance(server, RedisCluster):
         raise ConfigError("crawlers of scrapy-redis are not looked for in a Cluster: stop all of them, then add --watch 0")
     db = int(client.get_connection_kwargs().get("db") or 0)
-    watched = {keys.requests, keys.dupefilter}
-    end = threading.Timer(seconds, client.echo, (ENOUGH,))
+    watched, end = {keys.requests, keys.dupefilter}, time.monotonic() + seconds
     try:
         with client.monitor() as monitor:  # type: ignore[no-untyped-call]  # redis-py has no types for it
-            end.start()
-            for entry in monitor.listen():
-                name, *operands = _words(entry)
-                if name == "ECHO" and operands == [ENOUGH]:
-                    return None
-                if (
-                    name in _AT_WORK
-                    and watched.intersection(operands[:1])
-                    and entry["db"] == db
-                    and entry["client_type"] != "lua"
-                ):
-                    return f"{entry['client_address']}:{entry['client_port']} ({name})"
+            while (left_s := end - time.monotonic()) > 0 and monitor.connection.can_read(left_s):
+                entry = monitor.next_command()
+                name, key, *_ = f"{entry['command']}  ".split(" ", 2)
+                if name.upper() in _AT_WORK and key in watched and entry["db"] == db and entry["client_type"] != "lua":
+                    return f"{entry['client_address']}:{entry['client_port']} ({name.upper()})"
     except (NoPermissionError, ResponseError) as exc:
         raise ConfigError(
             f"cannot look for crawlers of scrapy-redis, MONITOR is refused ({exc}): stop all of them, then add --watch 0"
         ) from exc
-    finally:
-        end.cancel()
     return None
-
-
-def _words(entry: dict[str, Any]) -> list[str]:
-    name, *operands = str(entry["command"]).split(" ")
-    if name.upper() == "ECHO":
-        return ["ECHO", " ".join(operands)]
-    return [name.upper(), *operands]
 
 
 @dataclass(frozen=True, kw_only=True)

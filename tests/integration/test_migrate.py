@@ -22,9 +22,11 @@ from cli.main import main
 from redis_components import dupefilter, fingerprint, picklecompat
 from redis_components import filters as filter_access
 from redis_components.admin.dead_letters import newest, replay
+from redis_components.filters import PlainSet
 from redis_components.fingerprint import ScrapyRedisFingerprinter
 from redis_components.keys import CrawlKeys
-from redis_components.migration import Options, project_of, run
+from redis_components.migration import Options, fingerprints, project_of, run
+from redis_components.migration.members import BothKeys
 from redis_components.queue import FifoQueue, LifoQueue, PriorityQueue
 from tests.support import warm_start
 from tests.support.contents import contents
@@ -267,6 +269,15 @@ def test_what_an_old_crawler_wrote_after_the_import_is_imported_by_the_next_run(
         redis_client.zunionstore(KEYS.requests, [KEYS.requests, "ours"])
     assert sorted(urls(redis_client)) == sorted(one.url for one in REQUESTS)
     assert redis_client.scard(KEYS.dupefilter) == 50
+
+
+def test_a_few_foreign_fingerprints_among_thousands_of_ours_leave_ours_where_they_are(redis_client: redis.Redis) -> None:
+    ours = {n.to_bytes(20, "big") for n in range(1, 5001)}
+    redis_client.sadd(KEYS.dupefilter, *ours, bytes(range(20)).hex())
+    found = fingerprints.FingerprintsFound(foreign=5001, aside=0, mixed=True)
+    both = BothKeys(theirs=KEYS, ours=KEYS)
+    report = fingerprints.import_fingerprints(redis_client, both, found, PlainSet(), progress=lambda done, total: None)
+    assert (report.added, redis_client.smembers(KEYS.dupefilter)) == (1, ours | {bytes(range(20))})
 
 
 @pytest.mark.usefixtures("migrate")  # its folder and environment
