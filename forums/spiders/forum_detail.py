@@ -54,6 +54,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_OF_TASK = (
+    *("mode", "only", "forum", "token", "url", "own", "author", "created_at", "last_activity"),
+    *("replies", "expected", "short", "known"),
+)
+"""Fields of a start task that its reading has, too."""
 LATER = -10
 """Priority of re-checks and history, which may wait."""
 
@@ -79,25 +84,13 @@ class ForumDetailSpider(ForumSpider):
         first, after = _begin(site, task)
         reading = Reading(
             started_at=utc_now(),
-            mode=task.mode,
-            only=task.only,
             thread=task.post,
-            forum=task.forum,
-            token=task.token,
-            url=task.url,
             after=after,
-            replies=task.replies,
-            expected=task.expected,
-            short=task.short,
-            known=task.known,
             first=first,
             page=first,
             last_page=max(1, task.page) if after is not None else 1,
-            own=task.own,
-            author=task.author,
-            created_at=task.created_at,
-            last_activity=task.last_activity,
             was=_was(site, task),
+            **{name: getattr(task, name) for name in _OF_TASK},
         )
         if task.mode == "changed" or task.only == "comments" or site.pages.thread is None:
             cursor = task.cursor if first > 1 else None  # the cursor belongs to its last page

@@ -12,7 +12,7 @@ from scrapy.utils.asyncio import sleep
 
 from forum_reader.reading.asked_page import RecentMessage, RecentPage
 from forum_reader.reading.read_page import ReadComment, ReadPost
-from forums.records.items import comment_item, post_item, scan_item, stamp, utc_now
+from forums.records.items import comment_item, file_digest, post_item, scan_item, stamp, utc_now
 from forums.records.start_tasks import RECENT, PostTask, encode, is_wide, thread_id
 from forums.records.stored import Marks, read_marks
 from forums.sites import Site, UnreadablePage, site_in_use
@@ -106,6 +106,7 @@ class RecentSpider(ForumSpider):
             await self.stored_threads(site.name, list(dict.fromkeys(one.thread for one in (*state.held, *page.messages)))),
             has_next=page.next is not None,
             watched=await self._watched(site),
+            file=file_digest(site),
         )
         for count, (message, listed) in enumerate(plan.fetch, 1):
             await self.others_first(count)
@@ -256,12 +257,8 @@ def _direct_items(direct: RecentSummary, site: str, url: str, fetched_at: str, s
         "comments": record.comments + number,
         "whole": False,
         "consistent": False,
-        "token": None,
         "last_comment_id": last.id if direct.messages else record.last_comment,
         "cursor": record.cursor,
-        "listed": None,
-        "short": 0,
-        "reason": None,
     }
 
 

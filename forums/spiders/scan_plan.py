@@ -284,38 +284,31 @@ def begun(*, mode: ListMode, limit: int, read_all: bool, since: datetime | None)
 
 def task_of(listed: Listed, site: str, forum: str | None, *, is_backfill: bool = False) -> PostTask:
     """Return the start task for a new or changed thread."""
-    thread, record, token = listed.thread, listed.record, listed.thread.token or None
-    if listed.change is Change.CHANGED and record is not None:
-        return PostTask(
-            site=site,
-            post=thread.id,
-            forum=forum,
-            mode="changed",
-            token=token,
-            url=thread.url,
-            page=page_to_begin(thread.reply_count, record),
-            after=record.last_comment,
-            replies=thread.reply_count,
-            expected=None if thread.reply_count is None or record.listed is None else thread.reply_count - record.listed,
-            short=record.short if record.has_token(thread.token) else 0,
-            known=record.comments,
-            cursor=record.cursor,
-            own=record.own,
-            author=thread.author,
-            created_at=_stamp(thread.created_at),
-            last_activity=_stamp(thread.last_activity),
-        )
-    return PostTask(
+    thread, record = listed.thread, listed.record
+    task = PostTask(
         site=site,
         post=thread.id,
         forum=forum,
         mode="backfill" if is_backfill else "new",
-        token=token,
+        token=thread.token or None,
         url=thread.url,
         replies=thread.reply_count,
         author=thread.author,
         created_at=_stamp(thread.created_at),
         last_activity=_stamp(thread.last_activity),
+    )
+    if listed.change is not Change.CHANGED or record is None:
+        return task
+    return msgspec.structs.replace(
+        task,
+        mode="changed",
+        page=page_to_begin(thread.reply_count, record),
+        after=record.last_comment,
+        expected=None if thread.reply_count is None or record.listed is None else thread.reply_count - record.listed,
+        short=record.short if record.has_token(thread.token) else 0,
+        known=record.comments,
+        cursor=record.cursor,
+        own=record.own,
     )
 
 

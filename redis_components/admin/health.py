@@ -57,70 +57,49 @@ def look(client: redis.Redis) -> list[Finding]:
 
 def findings(info: Mapping[str, Any]) -> list[Finding]:
     """Return the problems in INFO that an operator has to mend, the worst first."""
-    found = [*_keeping(info), *_serving(info)]
-    return sorted(found, key=lambda one: not one.grave)
-
-
-def _keeping(info: Mapping[str, Any]) -> list[Finding]:
-    found = []
-    policy = str(info.get("maxmemory_policy", "noeviction"))
-    limit, used = int(info.get("maxmemory", 0)), int(info.get("used_memory", 0))
-    if policy != "noeviction":
-        found.append(
-            Finding(
-                name="eviction",
-                what=f"Redis may evict keys (maxmemory-policy {policy}): queues vanish without a word",
-                fix="CONFIG SET maxmemory-policy noeviction, and in its configuration",
-                grave=limit > 0,
-            )
-        )
-    if limit and used > limit * NEARLY_FULL:
-        found.append(
-            Finding(
-                name="memory",
-                what=f"Redis uses {used / limit:.0%} of its maxmemory ({used / 2**20:,.0f} of {limit / 2**20:,.0f} MiB)",
-                fix="raise maxmemory, drain queues, or purge what is dead (trawl dead purge)",
-                grave=used >= limit,
-            )
-        )
-    if not int(info.get("aof_enabled", 1)) and info.get("role", "master") == "master":
-        found.append(
-            Finding(
-                name="no_aof",
-                what="Redis has no append-only file: what was queued since the last snapshot is gone when it ends",
-                fix="CONFIG SET appendonly yes, and in its configuration",
-                grave=False,
-            )
-        )
-    failing = [name for name, field in _WRITES.items() if str(info.get(field, "ok")) != "ok"]
-    if failing:
-        found.append(
-            Finding(
-                name="cannot_save",
-                what=f"Redis cannot write its {' and '.join(failing)} to disk",
-                fix="make room on its disk (df), and look at its log; it goes on without a restart then",
-            )
-        )
-    return found
+    return sorted(_found(info), key=lambda one: not one.grave)
 
 
 _WRITES = {"append-only file": "aof_last_write_status", "snapshot": "rdb_last_bgsave_status"}
 
 
-def _serving(info: Mapping[str, Any]) -> list[Finding]:
-    found = []
-    version = str(info.get("redis_version", ""))
-    numbers = tuple(map(int, re.findall(r"\d+", version)[:2]))
-    if numbers and numbers < OLDEST:
-        found.append(Finding(name="version", what=f"Redis {version} is too old", fix="install 6.2 or newer"))
+def _found(info: Mapping[str, Any]) -> Iterator[Finding]:
+    policy, version = str(info.get("maxmemory_policy", "noeviction")), str(info.get("redis_version", ""))
+    limit, used = int(info.get("maxmemory", 0)), int(info.get("used_memory", 0))
+    if policy != "noeviction":
+        yield Finding(
+            name="eviction",
+            what=f"Redis may evict keys (maxmemory-policy {policy}): queues vanish without a word",
+            fix="CONFIG SET maxmemory-policy noeviction, and in its configuration",
+            grave=limit > 0,
+        )
+    if limit and used > limit * NEARLY_FULL:
+        yield Finding(
+            name="memory",
+            what=f"Redis uses {used / limit:.0%} of its maxmemory ({used / 2**20:,.0f} of {limit / 2**20:,.0f} MiB)",
+            fix="raise maxmemory, drain queues, or purge what is dead (trawl dead purge)",
+            grave=used >= limit,
+        )
+    if not int(info.get("aof_enabled", 1)) and info.get("role", "master") == "master":
+        yield Finding(
+            name="no_aof",
+            what="Redis has no append-only file: what was queued since the last snapshot is gone when it ends",
+            fix="CONFIG SET appendonly yes, and in its configuration",
+            grave=False,
+        )
+    if failing := [name for name, field in _WRITES.items() if str(info.get(field, "ok")) != "ok"]:
+        yield Finding(
+            name="cannot_save",
+            what=f"Redis cannot write its {' and '.join(failing)} to disk",
+            fix="make room on its disk (df), and look at its log; it goes on without a restart then",
+        )
+    if () < tuple(map(int, re.findall(r"\d+", version)[:2])) < OLDEST:
+        yield Finding(name="version", what=f"Redis {version} is too old", fix="install 6.2 or newer")
     if info.get("role") == "slave":
         primary = f"{info.get('master_host', '?')}:{info.get('master_port', '?')}"
-        found.append(
-            Finding(name="replica", what=f"this Redis is a replica of {primary} and takes no writes", fix="name the primary")
-        )
+        yield Finding(name="replica", what=f"this Redis is a replica of {primary} and takes no writes", fix="name the primary")
     if int(info.get("loading", 0)):
-        found.append(Finding(name="loading", what="Redis is still loading its data", fix="wait", grave=False))
-    return found
+        yield Finding(name="loading", what="Redis is still loading its data", fix="wait", grave=False)
 
 
 KINDS = ("requests", "leases", "dupefilter", "start_tasks", "threads", "validators", "items", "refused_items", "dead", "other")

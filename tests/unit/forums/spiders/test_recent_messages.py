@@ -60,6 +60,13 @@ def test_replies_behind_what_is_stored_are_stored_as_they_stand_there() -> None:
     assert len(plan([message(n) for n in range(2 * MOST_KEPT)], state()).state.front) == MOST_KEPT
 
 
+def test_a_thread_that_is_gone_is_asked_for_at_once_by_another_site_file_alone() -> None:
+    gone, before = ThreadRecord(token="", last_page=0, hour=int(START.timestamp()) // 3600, asked="that file"), message(14)
+    for file, asked_for in (("that file", []), ("another", ["t1"])):
+        found = plan([message(15), before], state(before), gone, file=file)
+        assert ([listed.thread.id for _, listed in found.fetch], found.direct) == (asked_for, [])
+
+
 def test_what_the_page_does_not_show_whole_is_read_in_its_thread() -> None:
     before = message(14)
     for odd in (
