@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -21,6 +22,7 @@ MOST_LOOKED_AT = 2_000  # transactions in which the last events are looked for
 _AT_ONCE, _AT_FIRST = 100, 10  # transactions read in one query; for the last events, which ten large ones have
 
 _Key = tuple[str, str, str]  # row, site, id
+_Found = tuple[Position, datetime, Change]
 
 
 class Event(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -91,52 +93,35 @@ class EventLog:
         """Return the events after a position, oldest first, `most` at most; fewer only at the end of the log. `fleet`: include
         the events of the fleet.
         """
+        found, seq = list[_Found](), after.seq
         with self._database.reading() as connection:
-            found: list[tuple[Position, datetime, Change]] = []
-            start = Position(after.seq, after.place + 1)
             while len(found) < most:
-                rows = connection.execute(_SELECT.where(events.c.seq >= start.seq).limit(_AT_ONCE)).all()
-                for seq, stored_at, text in rows:
-                    first = start.place if seq == start.seq else 0
-                    for place, change in enumerate(changes_of(text)[first:], first):
-                        if change.kind and (fleet or not is_of_fleet(change)):
-                            found.append((Position(seq, place), stored_at, change))
-                    if len(found) >= most:
-                        break
+                rows = connection.execute(_SELECT.where(events.c.seq >= seq).limit(_AT_ONCE)).all()
+                later = _changes_in(rows, lambda at, one: at > after and (fleet or not is_of_fleet(one)))
+                found += islice(later, most - len(found))
                 if len(rows) < _AT_ONCE:
                     break
-                start = Position(rows[-1][0] + 1, 0)
-            return _with_texts(connection, found[:most])
+                seq = rows[-1][0] + 1
+            return _with_texts(connection, found)
 
-    def latest(self, most: int, *, kinds: Container[str] = frozenset(ChangeKind)) -> list[Event]:
+    def latest(self, most: int) -> list[Event]:
         """Return the last events of posts and comments, the newest first, of the last MOST_LOOKED_AT transactions."""
-        found: list[tuple[Position, datetime, Change]] = []
+        found = list[_Found]()
         with self._database.reading() as connection:
-            bound = (connection.execute(select(func.max(events.c.seq))).scalar() or 0) - MOST_LOOKED_AT
-            query = _COLUMNS.where(events.c.seq > bound).order_by(events.c.seq.desc()).limit(_AT_ONCE)
+            query = _newest_first(connection).limit(_AT_ONCE)
             rows = connection.execute(query.limit(_AT_FIRST)).all()
-            while rows:
-                for seq, stored_at, text in rows:
-                    changes = [(place, one) for place, one in enumerate(changes_of(text)) if one.kind in kinds]
-                    found += [(Position(seq, n), stored_at, one) for n, one in reversed(changes) if not is_of_fleet(one)]
-                    if len(found) >= most:
-                        return _with_texts(connection, found[:most])
-                rows = connection.execute(query.where(events.c.seq < rows[-1][0])).all()
+            while rows and len(found) < most:
+                of_rows = _changes_in(rows, lambda _, one: not is_of_fleet(one), newest_first=True)
+                found += islice(of_rows, most - len(found))
+                rows = connection.execute(query.where(events.c.seq < rows[-1][0])).all() if len(found) < most else []
             return _with_texts(connection, found)
 
     def latest_of_fleet(self, most: int) -> list[Event]:
         """Return the last events of the fleet, the newest first, of the last MOST_LOOKED_AT transactions."""
         with self._database.reading() as connection:
-            bound = (connection.execute(select(func.max(events.c.seq))).scalar() or 0) - MOST_LOOKED_AT
-            of_fleet = events.c.seq > bound, events.c.number == 0  # the number alone: the changes of posts are not even read
-            query = _COLUMNS.where(*of_fleet).order_by(events.c.seq.desc()).limit(most)
-            found = [
-                (Position(seq, place), stored_at, change)
-                for seq, stored_at, text in connection.execute(query).all()
-                for place, change in reversed(list(enumerate(changes_of(text))))
-                if change.kind
-            ]
-            return _with_texts(connection, found[:most])
+            of_fleet = events.c.number == 0  # the number alone: the changes of posts are not even read
+            rows = connection.execute(_newest_first(connection).where(of_fleet).limit(most)).all()
+            return _with_texts(connection, list(islice(_changes_in(rows, lambda *_: True, newest_first=True), most)))
 
     def new_rows(self, after: int, since: datetime) -> Iterator[tuple[int, datetime, Counter[str]]]:
         """Yield number and time of each transaction after a number and a time, and how many rows of each site are new in it."""
@@ -147,17 +132,10 @@ class EventLog:
 
     def at(self, positions: Iterable[Position]) -> list[Event]:
         """Return the events at these positions, as far as they are kept, in order."""
-        wanted: dict[int, set[int]] = defaultdict(set)
-        for seq, place in positions:
-            wanted[seq].add(place)
+        wanted = set(positions)
         with self._database.reading() as connection:
-            found = [
-                (Position(seq, place), stored_at, change)
-                for seq, stored_at, text in connection.execute(_SELECT.where(events.c.seq.in_(sorted(wanted))))
-                for place, change in enumerate(changes_of(text))
-                if place in wanted[seq] and change.kind
-            ]
-            return _with_texts(connection, found)
+            rows = connection.execute(_SELECT.where(events.c.seq.in_(sorted({at.seq for at in wanted})))).all()
+            return _with_texts(connection, list(_changes_in(rows, lambda at, _: at in wanted)))
 
     def prune(self, days: float, now: datetime | None = None) -> int:
         """Drop the transactions older than `days`, and the oldest above MOST_TRANSACTIONS; return their number."""
@@ -187,7 +165,22 @@ _REVISIONS = select(*[revisions.c[name] for name in ("id", "content_hash", "titl
 )
 
 
-def _with_texts(connection: Connection, found: Sequence[tuple[Position, datetime, Change]]) -> list[Event]:
+def _newest_first(connection: Connection) -> Select[int, datetime, str]:
+    """Return the query of the last MOST_LOOKED_AT transactions."""
+    bound = (connection.execute(select(func.max(events.c.seq))).scalar() or 0) - MOST_LOOKED_AT
+    return _COLUMNS.where(events.c.seq > bound).order_by(events.c.seq.desc())
+
+
+def _changes_in(rows: Iterable[Any], fits: Callable[[Position, Change], bool], *, newest_first: bool = False) -> Iterator[_Found]:
+    """Yield the changes of these transactions that fit, without those of removed sites."""
+    for seq, stored_at, text in rows:
+        changes = list(enumerate(changes_of(text)))
+        for place, change in reversed(changes) if newest_first else changes:
+            if change.kind and fits(position := Position(seq, place), change):
+                yield position, stored_at, change
+
+
+def _with_texts(connection: Connection, found: Sequence[_Found]) -> list[Event]:
     changes = [change for _, _, change in found if not is_of_fleet(change)]
     rows, of_threads = _rows(connection, changes), ((change.site, change.thread) for change in changes)
     threads = {(site, id_): (forum, title) for site, (id_, forum, title) in rows_by_key(connection, _THREADS, of_threads)}
