@@ -57,7 +57,7 @@ class Base:
     def push(self, request: Request) -> None:
         """Store a request, without dedupe. Raises Unserializable for what cannot be stored exactly."""
         payload = to_bytes(self._encode_request(request))
-        number = int(script("order_number")(self.server, {"counters": self._keys.counters()}, {}))
+        number = int(script("order_number")(self.server, self._keys, {}))
         self.server.zadd(self.key, {struct.pack(">QB", self.rank(number, payload), 0) + payload: self.score(request)})
 
     def pop(self, timeout: int = 0) -> Request | None:

@@ -173,7 +173,5 @@ def _move_history(client: redis.Redis, keys: CrawlKeys, left: dict[str, int]) ->
     operands = [operand for site, number in left.items() if number > 0 for operand in (site, number)]
     if not operands:
         return {}
-    counts = script("move_later")(
-        client, {"backlog": keys.backlog(), "later": keys.later_tasks()}, {"most": AT_ONCE, "sites": operands}
-    )
+    counts = script("move_later")(client, keys, {"most": AT_ONCE, "sites": operands})
     return dict(zip(operands[::2], counts, strict=True))  # type: ignore[arg-type]

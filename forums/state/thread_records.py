@@ -126,9 +126,8 @@ def keep(client: redis.Redis, keys: CrawlKeys, records: Mapping[str, ThreadRecor
     for one, record in records.items():
         whole = _completed(record, before.get(one))
         entries += (one, record.token or whole.token, _encode(whole))
-    names = {"threads": keys.threads(), "tokens": keys.start_tokens()}
     for begin in range(0, len(entries), 3 * CHUNK):
-        script("remember")(client, names, {"most": most_records(), "entries": entries[begin : begin + 3 * CHUNK]})
+        script("remember")(client, keys, {"most": most_records(), "entries": entries[begin : begin + 3 * CHUNK]})
 
 
 def put_back(client: redis.Redis, keys: CrawlKeys, records: Mapping[str, ThreadRecord]) -> None:
@@ -148,7 +147,7 @@ def adopt(client: redis.Redis, keys: CrawlKeys, seen: Mapping[str, tuple[ThreadR
         whole = msgspec.structs.replace(record, token=short_token(token), listed=replies, told_at=None)
         entries += (one, _encode(record), _encode(whole))
     for start in range(0, len(entries), 3 * CHUNK):
-        script("adopt")(client, {"threads": keys.threads()}, {"entries": entries[start : start + 3 * CHUNK]})
+        script("adopt")(client, keys, {"entries": entries[start : start + 3 * CHUNK]})
 
 
 def _completed(record: ThreadRecord, before: ThreadRecord | None) -> ThreadRecord:

@@ -131,17 +131,7 @@ def replay(client: redis.Redis, keys: CrawlKeys, *, limit: int | None = None, re
 
     def put_back(chosen: list[DeadEntry]) -> int:
         operands = [part for entry in chosen for part in (entry.place, entry.sha, entry.kind.value, entry.score, entry.key)]
-        outcome, count = script("dead_replay")(
-            client,
-            {
-                "dead": keys.dead(),
-                "ready": keys.ready(),
-                "start_tasks": keys.start_tasks(),
-                "counters": keys.counters(),
-                "aside": keys.ready_aside(),
-            },
-            {"chosen": operands},
-        )
+        outcome, count = script("dead_replay")(client, keys, {"chosen": operands})
         if outcome == b"layout":
             raise LayoutError(f"{keys.counters()}: another layout version: replay with the Trawl that crawls there")
         return int(count)

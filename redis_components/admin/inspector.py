@@ -208,7 +208,7 @@ def snapshot(
     if keys is None:
         record = record or CrawlRecords(client).of(spider)
     keys = keys or (record.keys if record else CrawlKeys.for_spider(spider))
-    return _from_reply(spider, script("snapshot")(client, _names(keys), {}), record)
+    return _from_reply(spider, script("snapshot")(client, keys, {}), record)
 
 
 def snapshots(
@@ -227,27 +227,7 @@ def snapshots(
 
 @lru_cache(maxsize=1024)
 def _operands(keys: CrawlKeys) -> tuple[Any, ...]:
-    return tuple(script("snapshot").operands(_names(keys), {}))
-
-
-def _names(keys: CrawlKeys) -> dict[str, str | list[str]]:
-    return {
-        "start_tasks": keys.start_tasks(),
-        "ready": keys.ready(),
-        "aside": keys.ready_aside(),
-        "counters": keys.counters(),
-        "dead": keys.dead(),
-        "seen": keys.fingerprints(),
-        "items": keys.item_stream(),
-        "bad_items": keys.bad_items(),
-        "owners": keys.owners(),
-        "stats": keys.stats_hash(),
-        "backlog": keys.backlog(),
-        "threads": keys.threads(),
-        "tokens": keys.start_tokens(),
-        "overflow": keys.overflow(),
-        "more_keys": keys.more_task_keys,
-    }
+    return tuple(script("snapshot").operands(keys, {}))
 
 
 _COUNTERS = ("leased", "leased_tasks", "acked", "reclaimed", "parked", "parked_tasks")

@@ -185,7 +185,7 @@ def read(client: redis.Redis, keys: HoldKeys) -> dict[str, Hold]:
 def change(client: redis.Redis, keys: HoldKeys, changes: Mapping[str, Hold | None]) -> int:
     """Hold, or with None let go, in a crawl or in the fleet's own hash; return the number of changed fields. Repeatable."""
     operands = [text for name, hold in changes.items() for text in (name, hold.to_json() if hold else "")]
-    return int(script("hold")(client, {"holds": keys.holds()}, {"changes": operands})) if operands else 0
+    return int(script("hold")(client, keys, {"changes": operands})) if operands else 0
 
 
 def parked_lots(client: redis.Redis, keys: CrawlKeys) -> dict[str, int]:

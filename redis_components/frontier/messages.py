@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from redis_components.keys import CrawlKeys
+from redis_components.server.scripts import script
 
 NO_FILTER = b""
 """Fingerprint of a request that passes the dupefilter without being looked up."""
@@ -212,48 +213,32 @@ def keys_of(
     `owner`; `item_keys` are the lists of items that do not go into the item stream, `lots` the lots of parked requests in the
     message; `turns`: start tasks wait for the turns of their sites.
     """
-    return {
-        "ready": keys.ready(),
-        "seen": keys.fingerprints(),
-        "leases": keys.leases(owner),
-        "owners": keys.owners(),
-        "numbers": keys.numbers(),
-        "counters": keys.counters(),
-        "dead": keys.dead(),
-        "start_tasks": keys.start_tasks(),
-        "start_deaths": keys.start_deaths(),
-        "items": keys.item_stream(),
-        "stats": keys.stats_hash(),
-        "own_stats": keys.own_stats(owner),
-        "next_tasks": next_keys.start_tasks() if next_keys else keys.dead(),  # never written without one
-        "next_tokens": (next_keys or keys).start_tokens(),
-        "own_gone": keys.gone(owner),
-        "dead_leases": keys.leases(reclaimed),
-        "dead_gone": keys.gone(reclaimed),
-        "holds": keys.holds(),
-        "parked": keys.parked(),
-        "bad_items": keys.bad_items(),
-        "fed_tasks": keys.fed_tasks,
-        "fed_turns": keys.fed_turns,
-        "fed_ids": keys.fed_ids(),
-        "fed_waiting": keys.fed_waiting(),
-        "overflow": keys.overflow(),
-        "overflow_order": keys.overflow_order(),
-        "dead_own_stats": keys.own_stats(reclaimed),
-        "next_turns": (next_keys or keys).fed_turns,
-        "next_ids": (next_keys or keys).fed_ids(),
-        "next_waiting": (next_keys or keys).fed_waiting(),
-        "next_overflow": (next_keys or keys).overflow(),
-        "next_overflow_order": (next_keys or keys).overflow_order(),
-        "limits": keys.limits,
-        "items_moving": keys.items_moving(),
-        "more_keys": [
+    fed = next_keys or keys
+    return script("exchange").named(
+        keys,
+        seen=keys.fingerprints(),
+        leases=keys.leases(owner),
+        items=keys.item_stream(),
+        stats=keys.stats_hash(),
+        own_stats=keys.own_stats(owner),
+        own_gone=keys.gone(owner),
+        dead_leases=keys.leases(reclaimed),
+        dead_gone=keys.gone(reclaimed),
+        dead_own_stats=keys.own_stats(reclaimed),
+        next_tasks=next_keys.start_tasks() if next_keys else keys.dead(),  # never written without one
+        next_tokens=fed.start_tokens(),
+        next_turns=fed.fed_turns,
+        next_ids=fed.fed_ids(),
+        next_waiting=fed.fed_waiting(),
+        next_overflow=fed.overflow(),
+        next_overflow_order=fed.overflow_order(),
+        more_keys=[
             *keys.more_start_urls,
             *(keys.turn_keys if turns else ()),
             *(keys.parked_lot(lot) for lot in lots),
             *item_keys,
         ],
-    }
+    )
 
 
 def all_keys(keys: CrawlKeys, next_keys: CrawlKeys | None) -> list[str]:

@@ -105,8 +105,7 @@ def tend(client: redis.Redis, keys: CrawlKeys) -> None:
 
     A list of items from before becomes the stream. Crawlers do the same in each exchange. Raises `redis.RedisError`.
     """
-    named = {"items": keys.item_stream(), "moving": keys.items_moving()}
-    while script("items_tend")(client, keys=named, args={"groups": list(keys.item_groups)}):
+    while script("items_tend")(client, keys, args={"groups": list(keys.item_groups)}):
         pass
 
 

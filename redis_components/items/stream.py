@@ -185,10 +185,9 @@ def replay(client: redis.Redis, keys: CrawlKeys, *, limit: int | None = None, re
     """
 
     def put_back(chosen: list[RefusedItem]) -> int:
-        lists = {"bad": keys.bad_items(), "items": keys.item_stream()}
         operands = [part for entry in chosen for part in (entry.place, entry.sha)]
         args = {"groups": msgspec.msgpack.encode(keys.item_groups), "chosen": operands}
-        return int(script("items_replay")(client, lists, args))
+        return int(script("items_replay")(client, keys, args))
 
     return clear(client, keys.bad_items(), parse, put_back, lambda entry: entry.is_over(reason), limit)
 

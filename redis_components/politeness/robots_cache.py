@@ -111,12 +111,9 @@ class RobotsCache:
             "most": MOST_ORIGINS,
             "most_bytes": MOST_BYTES,
         }
-        names = {
-            "record": keys.robots_file(origin),
-            "index": keys.robots(),
-            "bytes": keys.robots_bytes(),
-            "limits": keys.all_limits(),
-        }
+        names = script("robots_store").named(
+            keys, record=keys.robots_file(origin), index=keys.robots(), bytes=keys.robots_bytes()
+        )
         ms, failures = script("robots_store")(self._client, names, args)
         return RobotsReply("known", int(ms) / 1000, file, int(failures))
 

@@ -91,8 +91,7 @@ class ValidatorStore:
     def store(self, found: Mapping[bytes, Validators]) -> None:
         """Store the validators of pages that are settled: all that was found on them is stored."""
         entries = [part for name, one in found.items() for part in (name, msgspec.msgpack.encode(one))]
-        keys = {"newer": self._keys.validators(), "older": self._keys.older_validators()}
-        script("validators_store")(self._client, keys, {"most": self._most, "entries": entries})
+        script("validators_store")(self._client, self._keys, {"most": self._most, "entries": entries})
 
     def size(self) -> int:
         """Return the number of pages with validators."""

@@ -318,11 +318,7 @@ class CustomDupeFilter:
             self._note(b"")
 
     def _note(self, fingerprint: bytes) -> bytes:
-        keys = self._frontier.config.keys
-        outcome: bytes = script("note")(
-            self._server,
-            {"notes": keys.notes(), "owners": keys.owners()},
-            {"owner": self._frontier.owner, "fingerprint": fingerprint, "forget": self._forget},
-        )
+        args = {"owner": self._frontier.owner, "fingerprint": fingerprint, "forget": self._forget}
+        outcome: bytes = script("note")(self._server, self._frontier.config.keys, args)
         self._forget.clear()
         return outcome

@@ -54,17 +54,8 @@ def store(client: redis.Redis, keys: CrawlKeys, order: QueueOrder, filter: Filte
 
     Raises LayoutError, and ConfigError where another dupefilter is at that key.
     """
-    outcome, detail = script("store_one")(
-        client,
-        {"ready": keys.ready(), "seen": keys.fingerprints(), "counters": keys.counters()},
-        {
-            "order": order.value,
-            "filter": msgspec.msgpack.encode(filter.options()),
-            "fingerprint": request.fingerprint,
-            "score": request.score,
-            "payload": request.payload,
-        },
-    )
+    args = {"order": order.value, "filter": msgspec.msgpack.encode(filter.options()), "fingerprint": request.fingerprint}
+    outcome, detail = script("store_one")(client, keys, args | {"score": request.score, "payload": request.payload})
     if outcome == b"layout":
         raise LayoutError(f"{keys.counters()}: another layout version: use the Trawl that crawls there")
     if outcome == b"filter":

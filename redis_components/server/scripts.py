@@ -51,11 +51,19 @@ class Script:
     tail: str | None = None
     """The same of the last argument."""
 
-    def operands(self, keys: Mapping[str, str | list[str]], args: Mapping[str, Any]) -> list[Any]:
+    def named(self, keys: object, **others: str | list[str]) -> dict[str, str | list[str]]:
+        """Return the keys of the script by name: `others`, the rest attributes or methods of `keys`, as of a `CrawlKeys`."""
+        found = {name: others[name] if name in others else getattr(keys, name) for name in self.keys}
+        return {name: key() if callable(key) else key for name, key in found.items()}
+
+    def operands(self, keys: object, args: Mapping[str, Any]) -> list[Any]:
         """Return everything after `EVALSHA <sha>`: the number of keys, the keys, the arguments, in the header's order.
 
-        Raises KeyError for a missing name and TypeError for one that the header does not have.
+        `keys`: each by its name, or an object that has them all by these names. Raises KeyError or AttributeError for a missing
+        name and TypeError for one that the header does not have.
         """
+        if not isinstance(keys, Mapping):
+            keys = self.named(keys)
         if len(keys) != len(self.keys) or len(args) != len(self.args):
             unknown = (set(keys) ^ set(self.keys)) | (set(args) ^ set(self.args))
             raise TypeError(f"lua/{self.name}.lua: keys or arguments differ from its header: {sorted(unknown)}")
@@ -66,7 +74,7 @@ class Script:
         operands += args[self.tail] if self.tail else ()
         return operands
 
-    def __call__(self, client: redis.Redis, keys: Mapping[str, str | list[str]], args: Mapping[str, Any]) -> Any:
+    def __call__(self, client: redis.Redis, keys: object, args: Mapping[str, Any]) -> Any:
         """Run the script on `client`; load it first where the server does not know it yet."""
         operands = self.operands(keys, args)
         # NEVER_DECODE: replies carry binary payloads, also for users who set decode_responses=True.
@@ -86,7 +94,7 @@ class Script:
             replies = _replies(client, commands)
         return replies
 
-    async def run(self, client: redis.asyncio.Redis, keys: Mapping[str, str | list[str]], args: Mapping[str, Any]) -> Any:
+    async def run(self, client: redis.asyncio.Redis, keys: object, args: Mapping[str, Any]) -> Any:
         """Run the script on an event loop."""
         operands = self.operands(keys, args)
         try:

@@ -191,16 +191,8 @@ def seed(
     operands: list[str | bytes | int] = []
     for one in seeds:
         operands += (one.id, int(one.wait_s * 1000), one.data)
-    outcomes = script("seed")(
-        client,
-        {
-            "start_tasks": keys.start_tasks(),
-            "pending": keys.pending(),
-            "seeded": keys.seeded(),
-            "turns": keys.turns(),
-        },
-        {"max_pending": max_pending, "pending_ms": int(pending_s * 1000), "force": int(force), "tasks": operands},
-    )
+    args = {"max_pending": max_pending, "pending_ms": int(pending_s * 1000), "force": int(force), "tasks": operands}
+    outcomes = script("seed")(client, keys, args)
     return [
         Seeding(outcome=SeedOutcome(outcome.decode()), at=at if outcome == b"full" else at / 1000) for outcome, at in outcomes
     ]
@@ -235,21 +227,11 @@ def push_named(
     In the lane "later" those are left out whose id waits in the start key already; where that task is not wide and this one is,
     it becomes so. `newest_fields` as those of the spider (`RedisMixin`).
     """
-    names = {
-        "fed_tasks": keys.fed_tasks,
-        "fed_turns": keys.fed_turns,
-        "fed_ids": keys.fed_ids(),
-        "fed_waiting": keys.fed_waiting(),
-        "overflow": keys.overflow(),
-        "overflow_order": keys.overflow_order(),
-        "lane": keys.later_tasks(),
-    }
     fields, waiting = msgspec.msgpack.encode(list(newest_fields)), 0
     for begin in range(0, len(tasks), CHUNK):
         operands = [operand for task in tasks[begin : begin + CHUNK] for operand in (task.id, int(task.wide), task.data)]
-        waiting = int(
-            script("push_tasks")(client, names, {"newest_fields": fields, "to_lane": int(lane == "later"), "tasks": operands})
-        )
+        args = {"newest_fields": fields, "to_lane": int(lane == "later"), "tasks": operands}
+        waiting = int(script("push_tasks")(client, keys, args))
     return waiting
 
 
@@ -384,11 +366,6 @@ def encoded(task: str | bytes | Mapping[str, Any], *, unique: bool = False, sche
 
 def _push(client: redis.Redis, keys: CrawlKeys, tasks: Sequence[tuple[int, bytes, int]], max_waiting: int) -> tuple[int, int]:
     """Return how many of the tasks were queued, the first ones, and how many wait then."""
-    names: dict[str, str | list[str]] = {
-        "start_tasks": keys.start_tasks(),
-        "stats": keys.stats_hash(),
-        "more_keys": keys.more_task_keys,
-    }
     operands = [operand for _, text, priority in tasks for operand in (priority, text)]
-    queued, waiting = script("push_start_tasks")(client, names, {"max_waiting": max_waiting, "tasks": operands})
+    queued, waiting = script("push_start_tasks")(client, keys, {"max_waiting": max_waiting, "tasks": operands})
     return int(queued), int(waiting)

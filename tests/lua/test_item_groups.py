@@ -145,8 +145,7 @@ def test_tending_is_done_by_crawlers_too_and_is_safe_to_repeat(redis_client: red
     crawler = Owner(redis_client, "one", keys=KEYS).open()
     crawler.advance(5)
     assert sorted(texts(redis_client)) == [b"0", b"1", b"2"]
-    named = {"items": ITEMS, "moving": KEYS.items_moving()}
-    assert script("items_tend")(redis_client, keys=named, args={"groups": []}) == 0
+    assert script("items_tend")(redis_client, keys=KEYS, args={"groups": []}) == 0
     assert len(texts(redis_client)) == 3
 
 

@@ -3,20 +3,20 @@
 -- Works while Redis is out of memory, because the first write frees memory, after which Redis accepts the others.
 --
 -- KEYS[1] threads  (hash)  thread id -> msgpack array, whose sixth element is the hour of the reading
--- KEYS[2] tokens   (hash)  task id -> last change token of its start task
+-- KEYS[2] start_tokens (hash)  task id -> last change token of its start task
 -- ARGV[1] most     (count) records kept at most
 -- ARGV[2] entries  (any number)  for each thread its id, its change token, its record
 -- Returns: number of records removed
 -- Retry: safe; the same records are written again
-local threads, tokens = KEYS[1], KEYS[2]
+local threads, start_tokens = KEYS[1], KEYS[2]
 local most, entries = tonumber(ARGV[1]), 2
 local SAMPLE = 5
 
 redis.call('HLEN', threads) -- a foreign type is found before anything is written
-redis.call('HDEL', tokens, '')
+redis.call('HDEL', start_tokens, '')
 for at = entries, #ARGV, 3 do
   local id, token = ARGV[at], ARGV[at + 1]
-  if redis.call('HGET', tokens, id) == token then redis.call('HDEL', tokens, id) end
+  if redis.call('HGET', start_tokens, id) == token then redis.call('HDEL', start_tokens, id) end
   redis.call('HSET', threads, id, ARGV[at + 2])
 end
 

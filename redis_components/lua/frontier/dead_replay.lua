@@ -4,11 +4,11 @@
 -- KEYS[2] ready        (zset)  READY requests
 -- KEYS[3] start_tasks  (list, set or zset)  start tasks of this spider
 -- KEYS[4] counters     (hash)  layout version, order number, whether a queue class of the user's has the key of the READY requests
--- KEYS[5] aside        (zset)  READY requests, in that case
+-- KEYS[5] ready_aside  (zset)  READY requests, in that case
 -- ARGV[1] chosen       (any number)  for each entry its place from the head, its SHA-1, its kind, its score, its start key or ''; at most 500, by rising place
 -- Returns: {outcome, how many}: 'replayed', or 'layout' (another layout version: nothing changed); entries that are not at their place any more are left out
 -- Retry: safe; what was taken is not at its place any more
-local dead, ready, start_tasks, counters, aside = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local dead, ready, start_tasks, counters, ready_aside = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local chosen = 1
 local LAYOUT = '1'
 
@@ -18,7 +18,7 @@ local LAYOUT = '1'
 -- include: dead
 
 if (redis.call('HGET', counters, 'layout') or LAYOUT) ~= LAYOUT then return { 'layout', 0 } end
-if redis.call('HGET', counters, 'custom_queue') then ready = aside end
+if redis.call('HGET', counters, 'custom_queue') then ready = ready_aside end
 -- Reading each key once finds a foreign type before anything is written.
 redis.call('ZCARD', ready)
 local waits = redis.call('TYPE', start_tasks)['ok']

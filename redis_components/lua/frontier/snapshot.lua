@@ -4,26 +4,26 @@
 -- KEYS[2] ready        (zset, any)  READY requests, or what a queue class of the user's keeps
 -- KEYS[3] counters     (hash)  leases out, totals, whether there is such a class
 -- KEYS[4] dead         (list)  DEAD requests and start tasks
--- KEYS[5] seen         (set, hash, any)  fingerprints of requests ever stored: a plain set, the hash of another dupefilter (lib/filter_state), or a user's
--- KEYS[6] items        (list, stream)  item stream
+-- KEYS[5] fingerprints (set, hash, any)  fingerprints of requests ever stored: a plain set, the hash of another dupefilter (lib/filter_state), or a user's
+-- KEYS[6] item_stream  (list, stream)  item stream
 -- KEYS[7] bad_items    (list)  items that the database refused
 -- KEYS[8] owners       (zset)  owners, score = time at which each counts as dead, in ms
--- KEYS[9] stats        (hash)  stats over all processes, as many as the spider names
--- KEYS[10] aside       (zset)  READY requests where a queue class of the user's has their key
+-- KEYS[9] stats_hash   (hash)  stats over all processes, as many as the spider names
+-- KEYS[10] ready_aside (zset)  READY requests where a queue class of the user's has their key
 -- KEYS[11] backlog     (list)  start tasks of a backfill that may not be taken yet
 -- KEYS[12] threads     (hash)  what is stored of each thread
--- KEYS[13] tokens      (hash)  change tokens of start tasks that another service has made
+-- KEYS[13] start_tokens (hash)  change tokens of start tasks that another service has made
 -- KEYS[14] overflow    (hash)  start tasks that another service has made and for which the start key has no capacity
--- KEYS[15] more_keys   (any number)  further start keys (list, set or zset)
+-- KEYS[15] more_task_keys (any number)  further start keys (list, set or zset)
 -- Returns: {start tasks, ready, {leased, leased_tasks, acked, reclaimed, parked, parked_tasks}, dead, fingerprints, items, bad items, live owners, {stat, value, ...},
 --           {form, layers} of a dupefilter other than a plain set, {backlog, threads, tokens, overflow}, bytes that items and bad items take,
 --           time in ms since which the oldest READY request waits or 0}
 -- Retry: safe; it only reads
-local start_tasks, ready, counters, dead, seen = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local items, bad_items, owners, stats = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local aside, backlog, threads, tokens = KEYS[10], KEYS[11], KEYS[12], KEYS[13]
+local start_tasks, ready, counters, dead, fingerprints = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local item_stream, bad_items, owners, stats_hash = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local ready_aside, backlog, threads, start_tokens = KEYS[10], KEYS[11], KEYS[12], KEYS[13]
 local overflow = KEYS[14]
-local more_keys = 15
+local more_task_keys = 15
 
 -- include: clock
 -- include: item_memory
@@ -35,15 +35,15 @@ local more_keys = 15
 local MOST_LANES = 10000
 local MOST_AGED = 500 -- lanes whose oldest request is looked at
 
-local held = redis.call('TYPE', seen)['ok']
-local filter = held == 'hash' and redis.call('HMGET', seen, 'size', 'form', 'layers')
+local held = redis.call('TYPE', fingerprints)['ok']
+local filter = held == 'hash' and redis.call('HMGET', fingerprints, 'size', 'form', 'layers')
 local function waiting_in(key)
   local size = ({ list = 'LLEN', set = 'SCARD', zset = 'ZCARD' })[redis.call('TYPE', key)['ok']]
   return size and redis.call(size, key) or 0
 end
 
 local custom_queue = redis.call('HGET', counters, 'custom_queue')
-local queue = custom_queue and aside or ready
+local queue = custom_queue and ready_aside or ready
 
 -- Since when the oldest READY request waits, in ms; 0: none does, or it is not known.
 local function oldest_ready()
@@ -66,19 +66,19 @@ local function ready_requests()
 end
 
 local waiting = waiting_in(start_tasks)
-for place = more_keys, #KEYS do waiting = waiting + waiting_in(KEYS[place]) end
+for place = more_task_keys, #KEYS do waiting = waiting + waiting_in(KEYS[place]) end
 return {
   waiting,
   ready_requests(),
   redis.call('HMGET', counters, 'leased', 'leased_tasks', 'acked', 'reclaimed', 'parked', 'parked_tasks'),
   redis.call('LLEN', dead),
-  filter and tonumber(filter[1] or 0) or (held == 'set' and redis.call('SCARD', seen) or 0),
-  waiting_items(items),
+  filter and tonumber(filter[1] or 0) or (held == 'set' and redis.call('SCARD', fingerprints) or 0),
+  waiting_items(item_stream),
   redis.call('LLEN', bad_items),
   redis.call('ZCOUNT', owners, now_ms(), '+inf'),
-  redis.call('HGETALL', stats),
+  redis.call('HGETALL', stats_hash),
   filter and { filter[2] or '', filter[3] or '' } or { '', '' },
-  { redis.call('LLEN', backlog), redis.call('HLEN', threads), redis.call('HLEN', tokens), redis.call('HLEN', overflow) },
-  bytes_of(items, bad_items),
+  { redis.call('LLEN', backlog), redis.call('HLEN', threads), redis.call('HLEN', start_tokens), redis.call('HLEN', overflow) },
+  bytes_of(item_stream, bad_items),
   oldest_ready(),
 }
