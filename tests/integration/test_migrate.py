@@ -277,7 +277,7 @@ def test_a_few_foreign_fingerprints_among_thousands_of_ours_leave_ours_where_the
     found = fingerprints.FingerprintsFound(foreign=5001, aside=0, mixed=True)
     both = BothKeys(theirs=KEYS, ours=KEYS)
     report = fingerprints.import_fingerprints(redis_client, both, found, PlainSet(), progress=lambda done, total: None)
-    assert (report.added, redis_client.smembers(KEYS.dupefilter)) == (1, ours | {bytes(range(20))})
+    assert (report.imported, redis_client.smembers(KEYS.dupefilter)) == (1, ours | {bytes(range(20))})
 
 
 @pytest.mark.usefixtures("migrate")  # its folder and environment
