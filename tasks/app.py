@@ -47,7 +47,7 @@ from workers.process.exit_kinds import shutdown_grace
 from workers.process.start_checks import check_login
 from workers.tracing import traces
 
-from .base import FleetTask, is_needless
+from .base import FleetTask, is_worth_a_line
 from .flower_crawlers import check_flower
 from .node import HealthStep, LoopStep, NodeStep, end_as_orphan, remember_main_process
 from .refusing_broker import RefusingBroker, keep_short
@@ -169,7 +169,7 @@ def _json_where_asked(logger: Any, **_: Any) -> None:
 
 @celeryd_init.connect
 def _one_line_for_each_failure(**_: Any) -> None:
-    logging.getLogger("celery.app.trace").addFilter(lambda record: not is_needless(record))
+    logging.getLogger("celery.app.trace").addFilter(is_worth_a_line)
     keep_short()
 
 

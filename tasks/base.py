@@ -168,16 +168,16 @@ class FleetTask(Task):
 _NOTHING = ("None", "{}", "[]", "0", "''")
 
 
-def is_needless(record: logging.LogRecord) -> bool:
-    """Return True for a line of Celery on a task of beat that has done nothing, of which there are hundreds a minute, and
-    on an expected failure of a Trawl task, which `on_failure` logs, once only.
+def is_worth_a_line(record: logging.LogRecord) -> bool:
+    """Return False for a line of Celery on a task of beat that has done nothing, of which there are hundreds a minute, and for an
+    expected failure of a Trawl task, which `on_failure` logs, once only. A filter of logging.
     """
     data = getattr(record, "data", None)
     if isinstance(record.args, dict) and record.args.get("return_value") in _NOTHING:
-        return str(record.args.get("name", "")).startswith("trawl.") and _is_of_beat()
+        return not (str(record.args.get("name", "")).startswith("trawl.") and _is_of_beat())
     if not isinstance(data, dict) or data.get("description") != "raised expected":
-        return False
-    return str(data.get("name", "")).startswith("trawl.")
+        return True
+    return not str(data.get("name", "")).startswith("trawl.")
 
 
 def _is_of_beat() -> bool:

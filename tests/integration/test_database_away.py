@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from tasks.base import is_needless
+from tasks.base import is_worth_a_line
 from tests.integration.test_cli_up import TRAWL, Up, environment
 from tests.support import warm_start
 from tests.support.contents import contents
@@ -92,6 +92,6 @@ def test_an_error_is_news_once_a_minute(redis_client: redis.Redis) -> None:
 )
 def test_only_celerys_line_about_our_own_expected_failures_is_dropped(data: object, dropped: bool) -> None:
     record = logging.LogRecord("celery.app.trace", logging.INFO, __file__, 1, "said", None, None)
-    assert not is_needless(record)
+    assert is_worth_a_line(record)
     record.data = data
-    assert is_needless(record) is dropped
+    assert is_worth_a_line(record) is not dropped
