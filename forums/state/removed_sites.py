@@ -19,7 +19,7 @@ from forums.state.keys import ForumCrawlKeys, ForumFleetKeys
 from forums.state.thread_records import forget_fields
 from redis_components.admin.find_entries import Search, find, take_out
 from redis_components.admin.inspector import CrawlRecords, keys_in
-from redis_components.frontier.holds import BREAKER, REQUESTS, SITE, TASKS, Hold, HoldKind
+from redis_components.frontier.holds import BREAKER, REQUESTS, SITE, TASKS, Hold, HoldKind, read
 from redis_components.items.stream import parse as parse_refused
 from redis_components.keys import CrawlKeys, limits_key
 from redis_components.politeness import limits
@@ -34,13 +34,13 @@ _COUNTERS = {REQUESTS: "parked", TASKS: "parked_tasks"}
 
 def removed_sites(client: redis.Redis) -> dict[str, float]:
     """Return the removed sites, with the time of the removal (epoch s of Redis)."""
-    held = FleetHolds(client).fields()
+    held = read(client, ForumFleetKeys())
     return {name.removeprefix(SITE): hold.at for name, hold in held.items() if name.startswith(SITE) and hold.removed}
 
 
 def mark_removed(client: redis.Redis, site: str, by: str) -> Hold | None:
     """Pause the site everywhere, as a removed one; return the hold of an operator that this replaces."""
-    before = FleetHolds(client).fields().get(SITE + site)
+    before = read(client, ForumFleetKeys()).get(SITE + site)
     hold = Hold(word=HoldKind.PAUSE, at=server_time(client), by=by, reason="a new site file ends this", removed=True)
     _hold(client, site, hold)
     return None if before is None or before.removed else before

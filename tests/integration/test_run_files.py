@@ -147,7 +147,7 @@ def test_a_consumer_that_dies_at_each_of_its_steps_doubles_and_loses_no_item(
     redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with run_of(redis_client, key="") as run:
-        declared = RunConsumer(run=run.id, group="g", files="out", in_file=True, signed=False)
+        declared = RunConsumer(run=run.id, group="g", files="out", in_file=True)
         stream = declared.stream(redis_client)
         runs = GroupRuns(redis_client)
         items = [{"url": f"{n}"} for n in range(40)]
@@ -219,7 +219,5 @@ def test_files_of_old_runs_go_and_what_is_not_a_whole_run_stays(tmp_path: Path) 
 def test_a_place_that_only_redis_names_is_in_the_data_folder(project: Path) -> None:
     for files in ("/etc/x", "../x", "s3://shop/x"):
         with pytest.raises(ConfigError):
-            _ = RunConsumer(run="g-1", group="g", files=files, in_file=False, signed=False).target
-    assert (
-        RunConsumer(run="g-1", group="g", files="out", in_file=False, signed=False).target.path == project / "data" / "out" / "g"
-    )
+            _ = RunConsumer(run="g-1", group="g", files=files, in_file=False).target
+    assert RunConsumer(run="g-1", group="g", files="out", in_file=False).target.path == project / "data" / "out" / "g"

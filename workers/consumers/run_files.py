@@ -28,6 +28,7 @@ from redis_components.errors import ConfigError
 from redis_components.items.stream import ItemStream
 from redis_components.keys import CrawlKeys
 from redis_components.server.names import fleet_namespace, is_name
+from redis_components.server.signing import signing_is_on
 from redis_components.server.untrusted_values import server_time
 from workers.process.run_module import own_module
 from workers.state.group_runs import GroupRun, GroupRuns, RunState
@@ -122,18 +123,13 @@ class RunConsumer:
     files: str
     in_file: bool
     """This machine's `trawl.toml` names the place; what is in Redis may be anybody's who can write there."""
-    signed: bool
     taken_by: str = ""
 
     @property
     def target(self) -> Target:
         """The place, as one of a consumer. Raises ConfigError for one that Redis may not name."""
-        whole = self.files if self.files.startswith("s3:") else f"jsonl:{self.files}/{self.group}"
-        target = parse_target(whole)
-        path = target.path
-        if path is not None and not path.is_absolute():
-            target = replace(target, place=str(data_dir() / path))
-        if not self.in_file and not self.signed:
+        target = parse_target(self.files if self.files.startswith("s3:") else f"jsonl:{data_dir() / self.files / self.group}")
+        if not self.in_file and not signing_is_on():
             check_place(target)
         return target
 

@@ -117,9 +117,7 @@ def wanted_consumers(client: redis.Redis) -> dict[str, Declared | RunConsumer]:
     groups = here.tables["groups"] if here else {}
     for run in wanted:
         in_file = groups.get(run.group, {}).get("files") == run.files
-        found[f"run/{run.id}"] = RunConsumer(
-            run=run.id, group=run.group, files=run.files, in_file=in_file, signed=signing_is_on()
-        )
+        found[f"run/{run.id}"] = RunConsumer(run=run.id, group=run.group, files=run.files, in_file=in_file)
     return found
 
 
