@@ -67,7 +67,7 @@ class Calendar:
         named time zone the time stays as written, and is called UTC.
         """
         dates = self._with_year_first(dates)
-        day_first = self._day_first([date for date in dates if date is not None and date.a is not None])
+        day_first = self.is_day_first([date for date in dates if date is not None and date.a is not None])
         found = [None if date is None else self._moment(date, day_first) for date in dates]
         latest = self._now + timedelta(days=2)
         return [None if one is None or one > latest else one.replace(tzinfo=UTC) for one in found]
@@ -75,7 +75,7 @@ class Calendar:
     def alone(self, date: Spotted) -> datetime | None:
         """Return the time of a single date, without a zone; of one that names its own, in UTC."""
         (date,) = (one for one in self._with_year_first([date]) if one is not None)
-        return self._moment(date, self._day_first([date] if date.a is not None else []))
+        return self._moment(date, self.is_day_first([date] if date.a is not None else []))
 
     def _with_year_first(self, dates: Sequence[Spotted | None]) -> Sequence[Spotted | None]:
         """Return the dates with the year in front, where all look like `26-11-20` and their weekdays, their distance or the
@@ -88,16 +88,16 @@ class Calendar:
         moments = [self._moment(date, day_first=True) for date in turned if date is not None]
         if None in moments:
             return dates  # a month 13
-        days = self._other_weekdays(numeric, self._day_first(numeric))
+        days = self._other_weekdays(numeric, self.is_day_first(numeric))
         turned_days = self._other_weekdays([date for date in turned if date is not None], day_first=True)
         if days != turned_days or numeric[0].separator == "/":
             return turned if turned_days < days else dates
-        usual = self._disorder([date for date in dates if date is not None], self._day_first(numeric))
+        usual = self._disorder([date for date in dates if date is not None], self.is_day_first(numeric))
         other = disorder(moments, self._now)
         usual += _CUSTOM if self._language[:2] in _YEAR_FIRST else 0.0
         return turned if other < usual else dates
 
-    def _day_first(self, dates: list[Spotted]) -> bool:
+    def is_day_first(self, dates: list[Spotted]) -> bool:
         """Return True if the day stands before the month in `10-04-2017`."""
         if any((date.a or 0) > 12 for date in dates):
             return True

@@ -330,7 +330,8 @@ async def _forums(fetch: Fetch, name: str, profile: str, base_url: str) -> tuple
 
 async def _with_customs(draft: Draft, shown: Preview, pages: _Pages) -> tuple[Draft, Preview]:
     """Add the language and the time zone that the threads' pages show, where the profile has others."""
-    threads = [await pages.get(thread.url) for thread in shown.threads if thread.problem is None]
+    urls = [thread.url for thread in shown.threads if thread.problem is None]
+    threads = [page for url in urls if (page := opened(await pages.get(url))) is not None]
     language, time_zone = customs_of(site_of_draft(draft), threads)
     if language is None and time_zone is None:
         return draft, shown

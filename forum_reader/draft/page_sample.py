@@ -13,7 +13,8 @@ from urllib.parse import urldefrag, urlsplit
 from w3lib.html import get_base_url
 
 from forum_reader.dates.dates_in_text import machine_date
-from forum_reader.dates.post_calendar import Calendar
+from forum_reader.dates.language import known_language, writes_day_first
+from forum_reader.dates.post_calendar import ENGLISH, Calendar
 from forum_reader.errors import PageTooLarge
 from forum_reader.fields.date_field import Dates
 from forum_reader.fields.post_marks import Marks, find_marks
@@ -69,6 +70,14 @@ class OpenedPage:
     def base(self) -> str:
         """Return the address that its links are relative to."""
         return base_of(self.response)
+
+    @property
+    def language(self) -> str | None:
+        """Return the language of its dates: the page's, or English that writes the day first, where its dates do."""
+        named = known_language(self.frame.language or "")
+        places = self.learned.fields.dates.elements.values() if self.learned else self.marks.dates
+        dates = [date for place in places if (date := self.marks.dates.get(place)) is not None and date.a is not None]
+        return ENGLISH if dates and not writes_day_first(named) and self.calendar.is_day_first(dates) else named
 
     def links(self) -> Iterator[tuple[int, str]]:
         """Yield each link to another page of the same host, in the page's order: its place in the tree, and the address."""

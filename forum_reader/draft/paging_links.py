@@ -50,7 +50,7 @@ def numbered_selector(root: Any, url: str, step: int = 1) -> str | None:
             break
         for around in _above(link):
             here = _own(around, url)
-            if here is None or _number(here) != number - step or (step < 0 and _is_exceeded(around, here)):
+            if here is None or _number(here) != number - step:
                 continue
             if found := _selector(root, around, here, link, step):
                 return found
@@ -103,11 +103,6 @@ def _own(around: Any, url: str) -> Any:
         classes = Counter(one.get("class") for one in numbers)
         plain = [one for one in numbers if len(numbers) > 2 and one.get("class") and classes[one.get("class")] == 1]
     return plain[0] if len(plain) == 1 else None
-
-
-def _is_exceeded(around: Any, here: Any) -> bool:
-    """Return True if a pager has a higher number."""
-    return any((_number(one) or 0) > (_number(here) or 0) for one in around.iterdescendants())
 
 
 def _selector(root: Any, around: Any, here: Any, link: Any, step: int) -> str | None:

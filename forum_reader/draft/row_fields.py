@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urljoin
 
-from forum_reader.dates.language import known_language
 from forum_reader.dates.read_date import DateReader
 from forum_reader.definition.selectors import compiled, is_xpath
 from forum_reader.fields.date_field import OPENING_HAS_NONE, is_code
@@ -233,18 +231,6 @@ def _as_xpath(selector: str, row: Any) -> str | None:
 
 
 _ATTRIBUTES = ("title", *DATE_DATA, "content", "aria-label")  # visible text comes first, unlike in `fields/post_marks.py`
-_NUMERIC = (
-    r"(\d{1,4}[./-]\d{1,2}[./-]\d{1,4}(?:\s*\(\w{1,3}\))?(?:(?:,?\s+|[.T_-]|(?<=\)))\d{1,2}:\d\d(?::\d\d)?(?:\s*[AaPp][Mm])?)?)"
-)
-_NAMED = (
-    r"(?:^|[\s,])((?:[^\W\d_]{3,}\.?,?\s+){1,2}\d{1,2},?\s+\d{4}.*"
-    r"|\d{1,2}\.?\s+(?:de\s+)?[^\W\d_]{3,}\.?\s+(?:de\s+)?\d{4}.*)$"
-)
-_LABELLED = r"^[^:\d]{1,30}:\s*(.+)$"
-_ORDERS = (("%d", "%m", "%Y"), ("%m", "%d", "%Y"), ("%Y", "%m", "%d"), ("%d", "%m", "%y"), ("%m", "%d", "%y"), ("%y", "%m", "%d"))
-_TIMES = ("", " %H:%M", ", %H:%M", " %H:%M:%S", ", %H:%M:%S", " %I:%M %p", ", %I:%M %p")
-_WITH_WEEKDAY = tuple(f"{mark}(%a){gap}{time}" for mark in ("", " ") for gap in ("", " ") for time in ("%H:%M:%S", "%H:%M"))
-_WEEKDAY = re.compile(r"(?<!\d)\d\d([./-])\d\d\1\d\d\s?\(")
 _EXACT = 1e-4
 
 Wanted = Sequence[tuple[OpenedPage, Sequence[tuple[Any, datetime | None]]]]
@@ -252,50 +238,13 @@ Wanted = Sequence[tuple[OpenedPage, Sequence[tuple[Any, datetime | None]]]]
 
 
 def date_field(selectors: list[str], wanted: Wanted) -> Any:
-    """Return the field's value in a site file. It includes a numeric form where the dates could be read in another way."""
-    best, best_right = as_value(selectors), -1.0
-    for attribute in (None, *_ATTRIBUTES):
-        tried = selectors if attribute is None else [attribute_of(one, attribute) for one in selectors]
-        right = _right(tried[0], wanted, ())
-        if right > best_right:
-            best, best_right = as_value(tried), right
-    total = sum(moment is not None for _, rows in wanted for _, moment in rows)
-    if any(_WEEKDAY.search(_text(selectors[0], row) or "") for _, rows in wanted for row, _ in rows[:1]):
-        fitting = {form: _fitting(selectors[0], wanted, form) for form in _forms(_WITH_WEEKDAY)}
-        form = max(fitting, key=lambda one: fitting[one])
-        if fitting[form] * 2 > total:  # 11/07/26(Sat) may be a day of July, too: a page of it alone is misread
-            return {"select": as_value(selectors), "regex": _NUMERIC, "formats": [form]}
-    own = [own_text_of(one) for one in selectors]  # `<div>3 days ago <a>ida</a></div>`
-    if best_right < total and (right := _right(own[0], wanted, ())) > best_right:
-        best, best_right = as_value(own), right
-    if best_right >= total:
-        return best
-    for regex in (_LABELLED, _NUMERIC, _NAMED):  # a label, or other words and numbers, stand around the date
-        if _right(selectors[0], wanted, (), regex) >= total:
-            return {"select": as_value(selectors), "regex": regex}
-    for form in _forms(_TIMES):
-        if _right(selectors[0], wanted, (form,), _NUMERIC) >= total:
-            return {"select": as_value(selectors), "regex": _NUMERIC, "formats": [form]}
-    return best
-
-
-def _forms(times: Sequence[str]) -> Iterator[str]:
-    for order, mark, time in itertools.product(_ORDERS, "./-", times):
-        yield mark.join(order) + time
-
-
-def _fitting(selector: str, wanted: Wanted, form: str) -> int:
-    """Count the rows whose date is read by a form, and is right to the day."""
-    count = 0
-    for _, rows in wanted:
-        for row, moment in rows:
-            match = re.search(_NUMERIC, _text(selector, row) or "")
-            try:
-                read = datetime.strptime(match[1], form).replace(tzinfo=UTC) if match and moment else None
-            except ValueError:
-                continue
-            count += read is not None and moment is not None and abs(read - moment) < timedelta(hours=12)
-    return count
+    """Return the field's value in a site file: the text, an attribute, or the element's own text (`<div>3 days ago <a>ida</a>`)
+    by which most dates are right.
+    """
+    attributes = [[attribute_of(one, name) for one in selectors] for name in _ATTRIBUTES]
+    ways: list[list[str]] = [selectors, *attributes, [own_text_of(one) for one in selectors]]
+    best = max(ways, key=lambda way: _right(way[0], wanted))
+    return as_value(best)
 
 
 def moves(field: Any, rows: Sequence[Any], page: OpenedPage) -> bool:
@@ -306,7 +255,7 @@ def moves(field: Any, rows: Sequence[Any], page: OpenedPage) -> bool:
 
 
 def _reader(page: OpenedPage, later: timedelta = timedelta()) -> DateReader:
-    return DateReader(read_at(page.response) + later, language=known_language(page.frame.language or ""), time_zone="UTC")
+    return DateReader(read_at(page.response) + later, language=page.language, time_zone="UTC")
 
 
 def _text(selector: str, row: Any) -> str | None:
@@ -317,21 +266,14 @@ def _text(selector: str, row: Any) -> str | None:
     )
 
 
-def _right(selector: str, wanted: Wanted, formats: tuple[str, ...], regex: str | None = None) -> float:
+def _right(selector: str, wanted: Wanted) -> float:
     """Count the rows whose date is right to the day, plus a little for each that is right to the minute, unlike "2 days ago"."""
-    import regex as expressions
-
     right = 0.0
     for page, rows in wanted:
         reader = _reader(page)
         for row, moment in rows:
             text = _text(selector, row) if moment is not None else None
-            if text is None:
-                continue
-            match = expressions.search(regex, text) if regex else None
-            if regex and match is None:
-                continue
-            read, _ = reader.read(" ".join((match[1] if match else text).split()), formats)
+            read, _ = reader.read(text)
             if read is not None and moment is not None and (off := abs((read - moment).total_seconds())) < 43_200:
                 right += 1 + _EXACT * (off < 60)
     return right

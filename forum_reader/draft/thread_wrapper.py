@@ -39,11 +39,8 @@ from .thread_rows import (
     title_selector,
 )
 
-_LEAST_SAME = 3  # threads
 _LEAST_SEVERAL = 2  # threads with several posts on a page: a text with few answers looks like the only message
 _MOST_SHARED = 0.5  # of the posts of a page
-_MOST_KINDS = 4  # of rows
-_NAMED = re.compile(r"[.#]")
 _NEAR = 4  # siblings of a row in which its text may be
 
 
@@ -62,8 +59,6 @@ def learn_comments(
     if not found:
         return None
     selector = rows_selector([(rows.page.root, rows.rows) for rows in found])
-    if (selector is None or not _NAMED.search(selector)) and (several := _of_kinds(found)) is not None:
-        selector, found = several
     if selector is None:  # pages were split in different ways: take the one with most posts
         best = max(found, key=lambda one: (one.are_alike, len(one.rows)))
         selector = rows_selector([(best.page.root, best.rows)])
@@ -120,28 +115,6 @@ def _of_threads(found: list[PostRows]) -> list[PostRows]:
     return kept or found
 
 
-def _of_kinds(found: Sequence[PostRows]) -> tuple[str, list[PostRows]] | None:
-    """Return one selector for rows of several kinds, as a question, its answers, and comments; and the pages that it fits."""
-    of_pages = [{_kind(row) for row in one.rows} for one in found]
-    kinds = set().union(*of_pages)
-    if not 1 < len(kinds) <= _MOST_KINDS or any(not any(kind in one and len(one) > 1 for one in of_pages) for kind in kinds):
-        return None
-    selectors = []
-    for kind in sorted(kinds):
-        rows = [(one.page.root, [row for row in one.rows if _kind(row) == kind]) for one in found]
-        if (selector := rows_selector(rows)) is None:
-            return None
-        selectors.append(selector)
-    whole = ", ".join(selectors)
-    fitting = [one for one in found if _with_rows(one, whole) is one]
-    fit = 2 * len(fitting) > len(found) and {_kind(row) for one in fitting for row in one.rows} == kinds
-    return (whole, fitting) if fit else None
-
-
-def _kind(row: Any) -> str:
-    return class_selector(row) or str(row.tag)
-
-
 def _with_rows(one: PostRows, selector: str) -> PostRows | None:
     """Return the page if a selector finds just its rows, or all but the first, which then is an opening post outside of the
     rows.
@@ -192,23 +165,6 @@ def _fields(found: Sequence[PostRows]) -> dict[str, Any] | None:
     if isinstance(ids, dict) and (parent := parent_field(found, ids)) is not None:
         fields["parent_id"] = parent
     return fields
-
-
-def _outermost(element: Any) -> Any:
-    """Return the outermost element with just the same text: its class may be on an ancestor."""
-    while element is not None and (up := element.getparent()) is not None and words_of(up) == words_of(element):
-        element = up
-    return element
-
-
-def _same(bodies: list[Any]) -> list[str]:
-    """Return selectors of headings in the opening posts of all threads: `Message`, often for screen readers only."""
-    if len(bodies) < _LEAST_SAME:
-        return []
-    headings = [
-        {(one.tag, one.get("id"), one.text) for one in body.iterchildren("h1", "h2", "h3", "h4", "h5")} for body in bodies
-    ]
-    return [f'{tag}[id="{id_}"]' if id_ and '"' not in id_ else tag for tag, id_, text in set.intersection(*headings) if text]
 
 
 def _only(selector: str, root: Any) -> str:
@@ -375,14 +331,12 @@ def _opening(found: Sequence[PostRows], *, is_row: bool) -> dict[str, Any]:
         pairs = [
             (one.page.root, one.page.tree.elements[i] if i is not None else None) for one, i in zip(leads, places, strict=True)
         ]
-        if selectors := field_selectors(pairs, 1) or field_selectors([(root, _outermost(one)) for root, one in pairs], 1):
+        if selectors := field_selectors(pairs, 1):
             found_first = _only(selectors[0], leads[0].page.root)
             published = [(one.page, [(one.page.root, one.fields.dates.published[0])]) for one in leads]
             table[name] = date_field([found_first], published) if name == "created_at" else found_first
             if name == "author" and (badges := badge_selectors(authors)):
                 table[name] = {"select": found_first, "remove": as_value(badges)}
-            if name == "body" and (same := _same([element for _, element in pairs if element is not None])):
-                table[name] = {"select": found_first, "remove": same}
         elif name == "body" and (article := article_field(leads)) is not None:
             table[name] = article
     return table

@@ -1,28 +1,24 @@
 """Tables of a site file for an unknown forum, from what `explore` found, and its date conventions: language, order of day and
-month, and the time zone of dates without one, which a page names or which is derived from its clock, from dates ahead of UTC, or
-from its language.
+month, and the time zone of dates without one, which a page names or which is derived from its clock or its language.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, available_timezones
 
-from forum_reader.dates import post_calendar
-from forum_reader.dates.language import known_language, writes_day_first
+from forum_reader.dates.language import known_language, order_of
 from forum_reader.dates.read_date import DateReader
 from forum_reader.definition.selectors import compiled
-from forum_reader.errors import SiteError
 from forum_reader.fields.date_field import may_be_dates
-from forum_reader.page.page_kind import language_of
-from forum_reader.reading.parse_body import read_at, root_of
-from forum_reader.reading.read_page import CommentsPage, ListedForum, read_comments
-from forum_reader.reading.reading_budget import strictly
+from forum_reader.reading.parse_body import read_at
+from forum_reader.reading.read_page import ListedForum
 
 from .address_shape import AddressShape, shape_of, target_of
 from .boards import board_field
@@ -34,44 +30,20 @@ from .page_sample import OpenedPage
 from .thread_wrapper import learn_comments
 
 if TYPE_CHECKING:
-    from forum_reader.dates.dates_in_text import Spotted
     from forum_reader.definition.site import Site
-    from forum_reader.page.response import TextResponse
 
 
-def customs_of(site: Site, pages: Sequence[TextResponse]) -> tuple[str | None, str | None]:
+def customs_of(site: Site, pages: Sequence[OpenedPage]) -> tuple[str | None, str | None]:
     """Return the language and the time zone for a site's file, from some of its threads' pages; None where the profile's are
     right, or the pages do not show them.
     """
-    if site.pages.comments.format != "html" or not pages:
+    if site.pages.comments.format != "html":
         return None, None
-    roots = [root_of(page.text) for page in pages]
-    named = (zone_of(page.text, read_at(page), language_of(root)) for page, root in zip(pages, roots, strict=True))
+    named = (zone_of(page.response.text, read_at(page.response), page.frame.language) for page in pages)
     zone = next((zone.name for zone in named if zone is not None), None)
-    return _language(site, pages, roots), zone if zone != site.time_zone else None
-
-
-def _language(site: Site, pages: Sequence[TextResponse], roots: Sequence[Any]) -> str | None:
-    named = next((known for root in roots if (known := known_language(language_of(root) or ""))), None)
-    own = site.language or ""
-    if named is not None and named.partition("-")[0] != own.partition("-")[0]:
-        return named
-    numeric = [page for page in pages if post_calendar.has_numeric_dates(page.text)]
-    if not numeric or writes_day_first(own):
-        return None
-    other = named if named is not None and writes_day_first(named) else post_calendar.ENGLISH
-    found = [(_read(site, page), _read(site.model_copy(update={"language": other}), page), page) for page in numeric]
-    now = datetime.now(UTC)
-    apart = sum(post_calendar.disorder_of(two, now) - post_calendar.disorder_of(one, now) for one, two, _ in found if one and two)
-    return other if apart < 0 else None
-
-
-def _read(site: Site, page: TextResponse) -> CommentsPage | None:
-    try:
-        with strictly():
-            return read_comments(site, page, "0", None)
-    except SiteError:
-        return None
+    language, own = next((page.language for page in pages if page.language), None), site.language or ""
+    is_other = language is not None and (order_of(language), language[:2]) != (order_of(own), own[:2])
+    return language if is_other else None, zone if zone != site.time_zone else None
 
 
 _TIMES_ARE = (
@@ -113,53 +85,16 @@ class FoundZone(NamedTuple):
     how: str = ""
 
 
-def zone_of(html: str, made: datetime, language: str | None, ahead: timedelta = timedelta()) -> FoundZone | None:
-    """Find the time zone of a page made at `made`, in a language as in `<html lang>`, whose dates, read as UTC, are `ahead` of
-    it. None without evidence.
-    """
+def zone_of(html: str, made: datetime, language: str | None) -> FoundZone | None:
+    """Find the time zone of a page made at `made`, in a language as in `<html lang>`. None without evidence."""
     if (stated := _stated_zone(html)) is not None:
         return FoundZone(stated)
     home = _home(language)
     if (offset := _by_clock(html, made, language)) is not None:
         return FoundZone(_named(offset, home, made), "by the clock that pages show")
-    if ahead > _CLOCKS_DIFFER:
-        if home is not None and _offset(home, made) >= ahead - _CLOCKS_DIFFER:
-            return FoundZone(home, "its dates are ahead of UTC; by its language")
-        hours = -(-(ahead - _CLOCKS_DIFFER) // timedelta(hours=1))
-        return FoundZone(
-            _named(timedelta(hours=hours), home, made), "its newest dates are ahead of UTC by as much; it may be more"
-        )
     if home is not None and (language or "").lower()[:2] in _ONE_ZONE:
         return FoundZone(home, "by its language, no page names it")
     return None
-
-
-def ahead_of(pages: Iterable[OpenedPage], made: datetime) -> timedelta:
-    """Return how far the newest date of posts and rows, read as UTC, is ahead of the time at which the pages were made. Texts of
-    posts are left out, as they may mention future dates.
-    """
-    most = timedelta()
-    for page in pages:
-        dates = page.marks.dates
-        if page.is_thread and page.learned is not None:
-            elements = set(page.learned.fields.dates.elements.values())
-            dates = {i: date for i, date in dates.items() if i in elements}
-        most = max([most, *(distance for date in dates.values() for distance in _ahead(date, made))])
-    return most
-
-
-def _ahead(date: Spotted, made: datetime) -> Iterable[timedelta]:
-    if date.hour is None or date.offset is not None or date.back is not None:
-        return
-    days = [(date.month, date.day)] if date.month else [(date.a, date.b), (date.b, date.a)]
-    for month, day in days:
-        for year in (made.year, made.year + 1) if date.year is None else (date.year,):
-            try:
-                found = datetime(year, month or 0, day or 0, date.hour, date.minute, tzinfo=UTC)
-            except ValueError:
-                continue
-            if _CLOCKS_DIFFER < found - made <= _EAST:
-                yield found - made
 
 
 def _stated_zone(html: str) -> str | None:
@@ -261,9 +196,9 @@ def wrapper_of(found: FoundForum) -> Wrapper | None:
     page = found.threads[0]
     tried = next((id_ for id_ in _ids(found, forum_shape)), forums[0].id)
     made = min(read_at(page.response), datetime.now(UTC))
-    ahead = ahead_of([found.listed.page, *found.threads], made)
-    zone = zone_of(page.response.text, made, page.frame.language, ahead)
-    return Wrapper(pages, forums, known_language(page.frame.language or ""), zone, tried, missing)
+    zone = zone_of(page.response.text, made, page.frame.language)
+    language = Counter(page.language for page in found.threads).most_common(1)[0][0]
+    return Wrapper(pages, forums, language, zone, tried, missing)
 
 
 def _hint(key: str, found: FoundForum) -> str:

@@ -122,7 +122,7 @@ def test_every_post_is_read_by_what_was_learned(name: str, kind: str, folder: Pa
     wrapper = learned(visitor, addresses(forum)[kind])
     assert len(visitor.asked) <= MOST_PAGES
     site = site_of(wrapper, folder)
-    assert (site.language, site.time_zone) == ("en", "UTC")
+    assert (site.language, site.time_zone) == ("en-GB" if name.startswith("lists") else "en", "UTC"), "where the day stands first"
     if kind == "index":
         assert [one.id for one in read_index(site, asyncio.run(visitor.get(f"{BASE}/"))).forums] == list(site.forums)
     ids: list[str | None] = []
