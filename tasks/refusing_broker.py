@@ -62,10 +62,10 @@ def _patient(reconnect: Callable[[Exception], None]) -> Callable[[Exception], No
     return wait_and_reconnect
 
 
-def wait_until_it_writes(error: Exception, *, go_on: Callable[[], object] = state.maybe_shutdown) -> None:
+def wait_until_it_writes(error: Exception) -> None:
     """Return when Redis takes a write, or does not answer at all: then Celery's own waiting is right.
 
-    `go_on` raises when the worker has to end meanwhile. One line at the beginning, one at the end.
+    One line at the beginning, one at the end.
     """
     named = Fleet.read().broker_url
     url = named.get_secret_value() if named else redis_url()
@@ -78,7 +78,7 @@ def wait_until_it_writes(error: Exception, *, go_on: Callable[[], object] = stat
             if refused_at is None:
                 refused_at = time.monotonic()
                 logger.error("waiting, crawlers continue: %s", explain(why, url))
-            go_on()
+            state.maybe_shutdown()  # raises when the worker has to end meanwhile
             time.sleep(LOOK_S)
     except TrawlError as wrong:
         logger.error("the broker cannot be asked: %s", wrong)

@@ -288,7 +288,6 @@ def push_urls(
     *,
     unique: bool = False,
     raw: bool = False,
-    first: int = 1,
     schemes: Collection[str] = WEB,
     max_waiting: int = 0,
     wait: Callable[[Pushed], None] | None = None,
@@ -300,14 +299,14 @@ def push_urls(
     others go on. `unique`: all are queued, and the crawl's dupefilter leaves out what it knows when a crawler takes them
     (`dont_filter` is false; else start tasks are always fetched and not remembered, as in scrapy-redis). In a start key that is
     a sorted set the task's `priority` is its score. `raw`: bytes in a format of the spider's own are queued as they are. URLs
-    have one of `schemes`. `first` is the position of the first task. `known` is asked for each batch which tasks to leave out.
+    have one of `schemes`. `known` is asked for each batch which tasks to leave out.
 
     Where `max_waiting` tasks wait (0: any number may), those that do not fit are refused, with all after them. `wait` is called
     in place of that, as often as there is no room; what is queued until then was yielded.
     Raises `redis.RedisError`: what was yielded is queued, the batch after it wholly or not at all, as far as Redis still could
     answer.
     """
-    rest, done = iter(tasks), Pushed(settled=first - 1, max_waiting=max_waiting)
+    rest, done = iter(tasks), Pushed(max_waiting=max_waiting)
     while batch := list(islice(rest, CHUNK)):
         good: list[tuple[int, bytes, int]] = []
         end = done.settled + len(batch)

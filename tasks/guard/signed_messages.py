@@ -344,8 +344,8 @@ class ReceivedCommands:
     refused, since an earlier worker may have received them.
     """
 
-    def __init__(self, most: int = _HEARD) -> None:
-        self._order: deque[str] = deque(maxlen=most)
+    def __init__(self) -> None:
+        self._order: deque[str] = deque(maxlen=_HEARD)
         self._since = time.time() - CLOCKS_DIFFER_S
 
     def fault(self, body: Any, headers: Any) -> str | None:
@@ -363,8 +363,8 @@ class ReceivedCommands:
         return None
 
 
-def is_first_run(client: redis.Redis, signature: str, keys: FleetKeys | None = None) -> bool:
+def is_first_run(client: redis.Redis, signature: str) -> bool:
     """Return True if no process has begun the message with this signature, and mark it as begun. Raises redis.RedisError."""
-    key = (keys or FleetKeys()).begun_message(sha256(signature.encode()).hexdigest()[:32])
+    key = FleetKeys().begun_message(sha256(signature.encode()).hexdigest()[:32])
     holds_s = Signing.read().signing_max_age + 2 * AHEAD_S  # by the clocks of the signer and of any worker
     return bool(client.set(key, b"1", nx=True, ex=round(holds_s)))

@@ -133,9 +133,8 @@ logger = logging.getLogger(__name__)
 class OwnLog:
     """Rotates this process's log in a separate thread, for the process's whole life."""
 
-    def __init__(self, log: SlotLog, *, every_s: float = LOOK_EVERY_S) -> None:
+    def __init__(self, log: SlotLog) -> None:
         self.log = log
-        self._every_s = every_s
         self._failing = False
 
     def watch(self) -> None:
@@ -144,7 +143,7 @@ class OwnLog:
 
     def _run(self) -> None:
         while True:
-            time.sleep(self._every_s)
+            time.sleep(LOOK_EVERY_S)
             try:
                 self.rotate_if_full()
             except OSError as error:  # a disk that is full, a folder that is gone: crawling matters more

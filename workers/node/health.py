@@ -48,10 +48,9 @@ class StatusFile:
     too.
     """
 
-    def __init__(self, role: str, folder: Path | None = None, *, limit_s: float = LIMIT_S, pid: int | None = None) -> None:
+    def __init__(self, role: str, folder: Path | None = None, *, pid: int | None = None) -> None:
         self._role = role
         self._folder = folder or Health.read().health_dir
-        self._limit_s = limit_s
         self._pid = os.getpid() if pid is None else pid
         self.path = self._folder / f"{role}@{os.uname().nodename}.{self._pid}"
 
@@ -68,7 +67,7 @@ class StatusFile:
         """Write the state now; a process that was forked from this one writes nothing."""
         if os.getpid() != self._pid:
             return
-        line = f"{time.time():.1f} {self._limit_s:g} {condition} {' '.join(words.split())}".encode()[: LINE_BYTES - 1]
+        line = f"{time.time():.1f} {LIMIT_S:g} {condition} {' '.join(words.split())}".encode()[: LINE_BYTES - 1]
         with suppress(OSError):
             private_folder(self._folder)
             fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE)

@@ -72,9 +72,8 @@ class History:
 class Samples:
     """The history of one fleet. Methods raise `redis.RedisError` when Redis does not answer."""
 
-    def __init__(self, client: redis.Redis, keys: FleetKeys | None = None) -> None:
-        self._client = client
-        self._keys = keys or FleetKeys()
+    def __init__(self, client: redis.Redis) -> None:
+        self._client, self._keys = client, FleetKeys()
 
     def add(self, sample: Sample) -> None:
         """Store the sample, if it is the first of its minute or hour, and drop old ones."""

@@ -98,14 +98,14 @@ class _Wall:
 _wall: _Wall | None = None
 
 
-def offer_to_oom_killer(score: int = OOM_SCORE, file: Path = Path("/proc/self/oom_score_adj")) -> None:
+def offer_to_oom_killer(file: Path = Path("/proc/self/oom_score_adj")) -> None:
     """Have the kernel, when memory runs out, end this process before others: its worker would take all its crawlers along.
 
     Raises the score only, which needs no privilege; one that is higher already stays. Nothing where there is no such file.
     """
     with suppress(OSError, ValueError):
-        if int(file.read_text()) < score:
-            file.write_text(str(score))
+        if int(file.read_text()) < OOM_SCORE:
+            file.write_text(str(OOM_SCORE))
 
 
 def leave_on_memory_error(leave: Callable[[], None]) -> None:

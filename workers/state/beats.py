@@ -49,10 +49,10 @@ SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([smhd])?", re.ASCII)
 UNITS = {None: 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
-def parse_span(text: str, *, option: str = "--every") -> float:
+def parse_span(text: str) -> float:
     """Return the seconds in `10s`, `5m`, `2h`, `1d`, or a number of seconds. Raises ConfigError."""
     if not (span := SPAN.fullmatch(text.strip())):
-        raise ConfigError(f"{option} {text!r} is not a duration: write 10s, 5m, 2h or 1d")
+        raise ConfigError(f"--every {text!r} is not a duration: write 10s, 5m, 2h or 1d")
     return float(span[1]) * UNITS[span[2]]
 
 

@@ -58,9 +58,8 @@ def word_of(service: str, held: Iterable[Held]) -> HoldKind | None:
 class FleetHolds:
     """Methods raise `redis.RedisError` when Redis does not answer."""
 
-    def __init__(self, client: redis.Redis, keys: FleetKeys | None = None) -> None:
-        self._client = client
-        self._keys = keys or FleetKeys()
+    def __init__(self, client: redis.Redis) -> None:
+        self._client, self._keys = client, FleetKeys()
 
     def fields(self) -> dict[str, Hold]:
         """Return the holds in the fleet's own hash, by field."""

@@ -80,9 +80,8 @@ class NodeAnswer:
 class Nodes:
     """Reads and writes the records of nodes. Methods raise `redis.RedisError` when Redis does not answer."""
 
-    def __init__(self, client: redis.Redis, keys: FleetKeys | None = None) -> None:
-        self._client = client
-        self._keys = keys or FleetKeys()
+    def __init__(self, client: redis.Redis) -> None:
+        self._client, self._keys = client, FleetKeys()
 
     def beat(self, record: NodeRecord, before: NodeAnswer | None = None) -> NodeAnswer:
         """Send a heartbeat of the node; `before` is the answer to its last one."""

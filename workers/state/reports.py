@@ -116,9 +116,8 @@ class Reported:
 class Troubles:
     """Methods raise `redis.RedisError` when Redis does not answer."""
 
-    def __init__(self, client: redis.Redis, keys: FleetKeys | None = None) -> None:
-        self._client = client
-        self._key = (keys or FleetKeys()).troubles()
+    def __init__(self, client: redis.Redis) -> None:
+        self._client, self._key = client, FleetKeys().troubles()
 
     def report(self, process: str, found: Sequence[Problem]) -> None:
         """Replace the problems of `process` (`worker celery@host`); none: it is well."""
