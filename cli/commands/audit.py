@@ -16,7 +16,7 @@ import redis
 import typer
 
 from cli.access import redis_client, running_client, running_url
-from cli.views.options import AsJson
+from cli.views.options import AsJson, Newest
 from cli.views.output import complain, iso
 from cli.views.tables import Columns, show
 from redis_components.embedded import data_dir
@@ -31,7 +31,7 @@ MOST_BYTES = 10 << 20  # then it becomes `audit.jsonl.1`
 
 
 def audit(
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, metavar="N", help="At most this many.")] = 50,
+    limit: Newest = 50,
     act: Annotated[
         str | None, typer.Option(metavar="WORD", help="Only acts that begin with this word, as limit or pause.")
     ] = None,

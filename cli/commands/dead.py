@@ -12,7 +12,7 @@ import typer
 
 from cli.access import redis_client, running_client
 from cli.names import check_spiders, known_services, parse_since
-from cli.views.options import AsJson, command_group
+from cli.views.options import AsJson, Newest, command_group
 from cli.views.output import complain, duration, echo, report
 from cli.views.tables import Column, figure, show
 from redis_components.admin import dead_letters
@@ -306,7 +306,7 @@ def _commands(store: DeadStore) -> typer.Typer:
     def list_entries(
         names: of_names = None,
         named: of_named = None,
-        limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="Newest entries of each.")] = 20,
+        limit: Newest = 20,
         as_json: AsJson = False,
     ) -> int:
         return list_newest(store, (*(names or ()), *(named or ())), limit, as_json)

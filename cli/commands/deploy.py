@@ -12,7 +12,7 @@ import typer
 
 from cli.access import redis_client
 from cli.names import check_spiders
-from cli.views.options import AsJson, Service, command_group
+from cli.views.options import AsJson, Service, Services, command_group
 from cli.views.output import complain, echo, in_plain_json, progress_bar, report
 from cli.views.tables import Columns, show
 from redis_components.errors import ConfigError, TrawlError
@@ -35,7 +35,7 @@ Version = Annotated[str, typer.Argument(metavar="VERSION", help="The version, or
 
 
 def roll(
-    services: Annotated[list[str] | None, typer.Argument(metavar="SERVICE", help="Services; by default all.")] = None,
+    services: Services = None,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the end and show progress.")] = True,
     abort: Annotated[bool, typer.Option("--abort", help="Stop the running roll, or clear a failed one.")] = False,
     as_json: AsJson = False,

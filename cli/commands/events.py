@@ -16,7 +16,7 @@ from rich.cells import cell_len, set_cell_size
 
 from cli.access import redis_client, running_client, running_url
 from cli.names import check_site, parse_since
-from cli.views.options import AsJson, OnlySite, Since, command_group
+from cli.views.options import AsJson, Newest, OnlySite, Since, command_group
 from cli.views.output import PIPE_WIDTH, complain, counted, echo, report
 from cli.views.tables import Columns, show
 from forums.events.alerts import alerts_as_rules
@@ -192,7 +192,7 @@ def list_outputs(as_json: AsJson = False) -> int:
 @app.command("refused")
 def refused(
     output: Annotated[str, typer.Argument(metavar="OUTPUT", help="Name of the output.")],
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="Show at most this many.")] = 20,
+    limit: Newest = 20,
     again: Annotated[bool, typer.Option("--again", help="Send all of them again.")] = False,
 ) -> int:
     """Show the events that an output refused, with its answers, or send them again."""

@@ -6,17 +6,16 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from enum import StrEnum
 from itertools import islice
 from pathlib import Path
 from threading import Timer
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, Literal
 
 import typer
 
 from cli.access import addresses, running_client
 from cli.names import check_site, parse_since
-from cli.views.options import AsJson, OnlySite
+from cli.views.options import AsJson, Newest, OnlySite
 from cli.views.output import complain, echo, in_plain_json, print_json, progress_bar, report
 from cli.views.tables import echo_indented
 from forums.environment import Storage
@@ -28,38 +27,16 @@ from forums.storage.read.search import Wanted, find
 from redis_components.errors import ConfigError
 from redis_components.server.printable import in_one_line
 
-
-class Table(StrEnum):
-    """Tables that can be exported."""
-
-    POSTS = "posts"
-    COMMENTS = "comments"
-    FORUMS = "forums"
-    SCANS = "scans"
-    GAPS = "gaps"
-    REVISIONS = "revisions"
-
-
-class Format(StrEnum):
-    """Forms of a written row."""
-
-    JSONL = "jsonl"
-    CSV = "csv"
-    PARQUET = "parquet"
-
-
-class Deleted(StrEnum):
-    """Treatment of posts and comments that were removed on their site."""
-
-    INCLUDE = "include"
-    EXCLUDE = "exclude"
-    ONLY = "only"
+Table = Literal["posts", "comments", "forums", "scans", "gaps", "revisions"]
+Format = Literal["jsonl", "csv", "parquet"]
+Deleted = Literal["include", "exclude", "only"]
+"""Treatment of posts and comments that were removed on their site."""
 
 
 def export(
     table: Annotated[
         Table, typer.Argument(metavar="TABLE", help="The table: posts, comments, forums, scans, gaps or revisions.")
-    ] = Table.POSTS,
+    ] = "posts",
     site: OnlySite = None,
     since: Annotated[
         str | None,
@@ -67,10 +44,10 @@ def export(
     ] = None,
     fmt: Annotated[
         Format, typer.Option("--format", "-f", help="One JSON object a line, CSV with a header, or Parquet.")
-    ] = Format.JSONL,
+    ] = "jsonl",
     deleted: Annotated[
         Deleted, typer.Option(help="Posts and comments that were deleted on their site (they have a `deleted_at`).")
-    ] = Deleted.INCLUDE,
+    ] = "include",
     quote_formulas: Annotated[
         bool,
         typer.Option(
@@ -97,29 +74,29 @@ def export(
         trawl export posts --site demo -f parquet -o posts.parquet
     """
     moment = parse_since(since) if since else None
-    if fmt is Format.PARQUET and output is None and sys.stdout.isatty():
+    if fmt == "parquet" and output is None and sys.stdout.isatty():
         raise ConfigError("Parquet is binary and cannot be written to a terminal: name a file (-o posts.parquet), or use a pipe")
     with stored_data() as database:
         if site is not None:
             check_site(site, stored=database)
-        bar = progress_bar(f"export of {table.value}", "rows", shown=output is not None)  # without one the rows may be printed
+        bar = progress_bar(f"export of {table}", "rows", shown=output is not None)  # without one the rows may be printed
         with _opened(output) as out, bar as progress:
             rows = write_rows(
                 database,
-                table.value,
-                fmt.value,
+                table,
+                fmt,
                 out,
                 site=site,
                 since=moment,
-                deleted=deleted.value,
+                deleted=deleted,
                 raw_cells=not quote_formulas,
                 progress=progress,
             )
     target = str(output) if output else "standard output"
     if as_json and output:
-        print_json({"table": table.value, "rows": rows, "file": target})
+        print_json({"table": table, "rows": rows, "file": target})
     else:  # not into the data
-        echo(f"{rows:,} {table.value} written to {target}", stderr=True)
+        echo(f"{rows:,} {table} written to {target}", stderr=True)
     return 0
 
 
@@ -145,7 +122,7 @@ def search_stored(
     author: Annotated[str | None, typer.Option(metavar="NAME", help="Only by this author.")] = None,
     since: Annotated[str | None, typer.Option(metavar="WHEN", help="Published since then: 2h, 30d, 2026-01-31.")] = None,
     until: Annotated[str | None, typer.Option(metavar="WHEN", help="Published before then.")] = None,
-    limit: Annotated[int, typer.Option(metavar="N", help="Most rows.", min=1, max=10_000)] = 20,
+    limit: Newest = 20,
     as_json: AsJson = False,
 ) -> int:
     """Search stored posts and comments, the last published first; without words all of them.

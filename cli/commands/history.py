@@ -9,7 +9,7 @@ import typer
 
 from cli.access import redis_client, running_url
 from cli.names import check_ran, parse_since, parse_target
-from cli.views.options import AsJson, Since
+from cli.views.options import AsJson, Newest, Since
 from cli.views.output import complain, duration, in_plain_json
 from cli.views.tables import Column, figure, show
 from redis_components.errors import RedisUnavailable, TrawlError, check_choice
@@ -28,7 +28,7 @@ def history(
     kind: Annotated[
         str | None, typer.Option(metavar="KIND", help="Only processes with this kind of end: crashed, hung, killed, lost, ...")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="Show at most this many.")] = 20,
+    limit: Newest = 20,
     as_json: AsJson = False,
 ) -> int:
     """Show crawler processes, newest first: start, duration, pages, items, peak memory, how each ended, and why.

@@ -15,7 +15,7 @@ import typer
 from cli.access import redis_client
 from cli.names import check_spiders, item_keys
 from cli.processes import Interrupts
-from cli.views.options import AsJson, command_group
+from cli.views.options import AsJson, Services, command_group
 from cli.views.output import complain, counted, duration, echo
 from cli.views.tables import Columns, console, plain_table, show
 from redis_components.admin.inspector import CrawlRecords, snapshot
@@ -40,7 +40,7 @@ app = command_group()
 
 @app.command("list")
 def list_items(
-    services: Annotated[list[str] | None, typer.Argument(metavar="SERVICE", help="Services; by default all.")] = None,
+    services: Services = None,
     as_json: AsJson = False,
 ) -> int:
     """Show how many items wait, how that changed within a second, the oldest one, and whether a consumer takes them.

@@ -11,7 +11,7 @@ import typer
 
 from cli.access import redis_client
 from cli.names import check_spiders
-from cli.views.options import AsJson, ScrapySettings, SpiderArguments, command_group
+from cli.views.options import AsJson, ScrapySettings, SpiderArguments, Wait, command_group
 from cli.views.output import complain, counted, duration, echo, iso, print_json, report
 from cli.views.tables import Columns, show
 from redis_components.errors import ConfigError
@@ -30,7 +30,6 @@ DELAY_S = 3.0
 
 app = command_group()
 Name = Annotated[str, typer.Argument(metavar="JOB", help="Name or id of the job.")]
-Wait = Annotated[bool, typer.Option("--wait", help="Wait for its end; Ctrl-C only ends the waiting.")]
 
 
 @app.command()

@@ -12,7 +12,7 @@ import redis
 import typer
 
 from cli.access import redis_client
-from cli.views.options import AsJson, SpiderArguments, command_group
+from cli.views.options import AsJson, SpiderArguments, Wait, command_group
 from cli.views.output import complain, duration, echo, iso, print_json, report
 from cli.views.tables import Column, Columns, figure, show
 from redis_components.errors import ConfigError
@@ -28,7 +28,6 @@ LOOK_S = 1.0
 
 app = command_group()
 Run = Annotated[str, typer.Argument(metavar="RUN", help="Id of the run; latest, or a group: the newest one.")]
-Wait = Annotated[bool, typer.Option("--wait", help="Wait for its end; Ctrl-C only ends the waiting.")]
 
 
 @app.command()

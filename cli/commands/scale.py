@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import redis
 import typer
@@ -212,14 +211,6 @@ def list_nodes(as_json: AsJson = False) -> int:
     return 0
 
 
-class Kind(StrEnum):
-    """Kinds of pages."""
-
-    JSON = "json"
-    HTML = "html"
-    BROWSER = "browser"
-
-
 _BIG = 1_000_000_000_000
 
 
@@ -227,7 +218,7 @@ _BIG = 1_000_000_000_000
 def capacity(
     pages_per_second: Annotated[float, typer.Argument(metavar="PAGES_PER_SECOND", help="Of all sites.", min=0.001, max=1e6)],
     latency: Annotated[float, typer.Option(metavar="S", help="Seconds from a request to its page.", min=0.0, max=600)] = 0.5,
-    kind: Annotated[Kind, typer.Option(help="Of the pages.")] = Kind.HTML,
+    kind: Annotated[Literal["json", "html", "browser"], typer.Option(help="Of the pages.")] = "html",
     rows: Annotated[float, typer.Option(metavar="N", help="Posts and comments on a page.", min=0, max=1e5)] = 10.0,
     queued: Annotated[int, typer.Option(metavar="N", help="Most requests that wait at one time.", min=0, max=_BIG)] = 0,
     seen: Annotated[int, typer.Option(metavar="N", help="URLs that the dupefilter holds.", min=0, max=_BIG)] = 0,
@@ -251,7 +242,7 @@ def capacity(
     demand = Demand(
         pages_per_s=pages_per_second,
         latency_s=latency,
-        kind=kind.value,
+        kind=kind,
         rows_per_page=rows,
         queued=queued,
         seen=seen,

@@ -11,6 +11,7 @@ import typer
 from cli.access import redis_client
 from cli.names import item_keys
 from cli.views.options import AsJson, ScrapySettings, Service, SpiderArguments, command_group
+from cli.views.options import Services as OfServices
 from cli.views.output import complain, counted, echo, print_json, report
 from cli.views.tables import Columns, show
 from redis_components.embedded import data_dir
@@ -197,7 +198,7 @@ def forget_group(
 
 @app.command()
 def check(
-    names: Annotated[list[str] | None, typer.Argument(metavar="SERVICE", help="Services; by default all.")] = None,
+    names: OfServices = None,
     as_json: AsJson = False,
 ) -> int:
     """Load project and spider of each service on this machine, in a separate process, and show each fault with its fix.

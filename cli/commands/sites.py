@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.access import addresses
-from cli.views.options import AsJson, Yes, command_group
+from cli.views.options import AllowPrivate, AsJson, Contact, DryRun, SiteName, Yes, command_group
 from cli.views.output import complain, echo, print_json
 from cli.views.tables import show
 from forum_reader.definition import layers
@@ -29,7 +29,7 @@ app.command()(reparse)
 @app.command()
 def new(
     url: Annotated[str, typer.Argument(metavar="ADDRESS", help="The front page of the forum, as forum.example.org.")],
-    name: Annotated[str | None, typer.Option(help="Name of the site; by default taken from its host.")] = None,
+    name: SiteName = None,
     profile: Annotated[str | None, typer.Option(help="The forum software; by default it is detected.")] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Overwrite an existing file; let the fleet read one that looks wrong.")
@@ -37,12 +37,8 @@ def new(
     ignore_robots: Annotated[
         bool, typer.Option("--ignore-robots", help="Ignore the site's robots.txt, now and in later crawls.")
     ] = False,
-    allow_private: Annotated[
-        bool, typer.Option("--allow-private", help="Allow a private address, for a forum in your own network.")
-    ] = False,
-    contact: Annotated[
-        str | None, typer.Option(metavar="EMAIL|URL", help="How the site's operator reaches you; sent as User-Agent.")
-    ] = None,
+    allow_private: AllowPrivate = False,
+    contact: Contact = None,
     as_json: AsJson = False,
 ) -> int:
     """Write a site file for a forum: detect its software and list its forums.
@@ -87,7 +83,7 @@ def check(
 @app.command()
 def remove(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a site.")],
-    dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Remove nothing; show what there is.")] = False,
+    dry_run: DryRun = False,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> int:
@@ -111,7 +107,7 @@ def remove(
 @app.command("forget-rows")
 def forget_rows(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a site.")],
-    dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Take nothing out; show what there is.")] = False,
+    dry_run: DryRun = False,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> int:

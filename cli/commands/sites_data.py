@@ -15,7 +15,7 @@ import typer
 
 from cli.access import redis_client, running_url
 from cli.names import check_site, either, parse_since
-from cli.views.options import AsJson, Since, SiteArgument, SiteOption
+from cli.views.options import AsJson, DryRun, Since, SiteArgument, SiteOption
 from cli.views.output import complain, confirm, counted, echo, print_json, progress_bar, report
 from cli.views.tables import FittedTable, console, plain_table
 from forums.raw_pages.reparse import KINDS, ReparseReport, stored_days
@@ -45,7 +45,7 @@ def reparse(
     kind: Annotated[
         list[str] | None, typer.Option(metavar="KIND", help="Only pages of this kind: index, list, thread, comments.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Store nothing; show the changes.")] = False,
+    dry_run: DryRun = False,
     force: Annotated[bool, typer.Option("--force", help="Store even if no text was found.")] = False,
     as_json: AsJson = False,
 ) -> int:

@@ -34,6 +34,7 @@ from cli.processes import (
     take,
 )
 from cli.views.environment import rows, unknown
+from cli.views.options import AllowPrivate, Contact, SiteName
 from cli.views.output import complain, echo
 from cli.views.tables import console
 from cli.views.up_screen import LOOK_S, UpLog, UpScreen
@@ -285,15 +286,11 @@ def api(
 
 def watch(
     address: Annotated[str, typer.Argument(metavar="ADDRESS", help="The front page of the forum, as forum.example.org.")],
-    contact: Annotated[
-        str | None, typer.Option(metavar="EMAIL|URL", help="How the site's operator reaches you; sent as User-Agent.")
-    ] = None,
-    name: Annotated[str | None, typer.Option(help="Name of the site; by default taken from its host.")] = None,
+    contact: Contact = None,
+    name: SiteName = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page with the newest posts.")] = True,
     logs: Annotated[bool, typer.Option("--logs", help="Show the lines of all processes in place of one screen.")] = False,
-    allow_private: Annotated[
-        bool, typer.Option("--allow-private", help="Allow a private address, for a forum in your own network.")
-    ] = False,
+    allow_private: AllowPrivate = False,
 ) -> int:
     """Watch a forum: recognise or learn its pages, start everything on this machine, open the page with its newest posts.
 

@@ -27,6 +27,16 @@ Since = Annotated[
 SpiderArguments = Annotated[list[str] | None, typer.Option("-a", metavar="NAME=VALUE", help="An argument of the spider.")]
 ScrapySettings = Annotated[list[str] | None, typer.Option("-s", metavar="NAME=VALUE", help="A Scrapy setting.")]
 
+Services = Annotated[list[str] | None, typer.Argument(metavar="SERVICE", help="Services; by default all.")]
+Newest = Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="Show at most this many.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", "-n", help="Change nothing; show what would be done.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait for its end; Ctrl-C only ends the waiting.")]
+SiteName = Annotated[str | None, typer.Option("--name", help="Name of the site; by default taken from its host.")]
+Contact = Annotated[
+    str | None, typer.Option(metavar="EMAIL|URL", help="How the site's operator reaches you; sent as User-Agent.")
+]
+AllowPrivate = Annotated[bool, typer.Option("--allow-private", help="Allow a private address, for a forum in your own network.")]
+
 _NAMES = {"site": "SITE", "since": "WHEN", "service": "SERVICE", "file": "FILE"}  # by the parameter's name; others: TEXT
 _REFUSALS: dict[str, Callable[[Any, dict[str, Any]], str]] = {  # pydantic's types of errors, with the value and their context
     "int_parsing": lambda value, _: f"{value!r} is not a whole number",
