@@ -59,7 +59,7 @@ COMMANDS = {  # in the order of the help: panel, the function or group in `cli.c
     "dupefilter": (REPAIR, "dupefilter.dupefilter", "Show size and false positives of a dupefilter, or remove URLs from it."),
     "backup": (REPAIR, "backup.app", "Write the fleet's state, queues and database into one file, and restore it."),
     "db": (REPAIR, OF_FORUMS, "Check, upgrade and move the database."),
-    "upgrade": (REPAIR, "upgrade.upgrade", "Show what this version of Trawl will change in the running fleet and its data."),
+    "upgrade": (REPAIR, "doctor.upgrade", "Show what this version of Trawl will change in the running fleet and its data."),
     "migrate": (REPAIR, "migrate.app", "Continue a crawl that another package started."),
     "api": (SETUP, "up.api", "Serve the fleet's HTTP API, with scrapyd's schedule.json."),
     "mcp": (SETUP, "mcp.mcp", "Answer the questions of programs about fleet and posts (Model Context Protocol)."),

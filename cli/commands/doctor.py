@@ -1,4 +1,6 @@
-"""`trawl doctor`: checks of this machine, of Redis and of the fleet; `trawl health`, as the help lists it."""
+"""`trawl doctor`: checks of this machine, of Redis and of the fleet; `trawl upgrade`: a fleet compared with this Trawl; `trawl
+health`, as the help lists it.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import os
 import platform
 import sqlite3
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,9 +24,10 @@ from cli.views.options import AsJson
 from cli.views.output import counted, print_json
 from cli.views.tables import echo_indented
 from redis_components import __version__
+from redis_components.admin.inspector import CrawlRecords
 from redis_components.embedded import data_dir, redis_url
 from redis_components.embedded.files import is_free
-from redis_components.errors import TrawlError
+from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.printable import in_words
 from redis_components.server.untrusted_values import server_time
 from redis_components.server.url import impatient, masked
@@ -35,6 +38,7 @@ from workers.node.heartbeat import clock_problem, disk_problems
 from workers.node.worker_setup import broker_of
 from workers.overview import OverviewReader, calm, problems
 from workers.state.keys import FleetKeys
+from workers.state.nodes import NodeRecord, Nodes
 from workers.state.quarantine import Foreign, find, set_aside
 from workers.state.registry import Registry
 
@@ -268,3 +272,107 @@ def health(
     and the exporter are asked at http://127.0.0.1:5555/healthcheck and http://127.0.0.1:9410/livez.
     """
     raise typer.Exit(check_health([target]))
+
+
+LAYOUT = "1"  # of the keys in Redis, as redis_components/lua/frontier/exchange.lua has it
+
+
+def layout(service: str, stored: str | None) -> Verdict:
+    """Return whether crawlers of this Trawl can work on a service's queue. Pure."""
+    what = "queue"
+    if stored is None:
+        return Verdict(what, "ok", f"{service} has none yet")
+    if stored == LAYOUT:
+        return Verdict(what, "ok", f"{service} has layout {stored}, old and new crawlers work on it side by side")
+    fix = "use the Trawl that crawls there, or another TRAWL_NAMESPACE for this one"
+    return Verdict(what, "bad", f"{service} has layout {stored}, this Trawl has {LAYOUT}", fix)
+
+
+def nodes(alive: Iterable[NodeRecord], version: str = __version__) -> list[Verdict]:
+    """Return the nodes by their version of Trawl. Pure."""
+    by_version: dict[str, list[str]] = defaultdict(list)
+    for one in alive:
+        by_version[one.version or "an unknown version"].append(one.name)
+    if not by_version:
+        return [Verdict("nodes", "ok", "none runs: the next start is that of this Trawl")]
+    found = []
+    for other, names in sorted(by_version.items()):
+        finding = f"{', '.join(sorted(names))}: {other}"
+        if other == version:
+            found.append(Verdict("nodes", "ok", finding))
+            continue
+        fix = f"replace one worker after the other by {version}: its crawlers drain, and start on the others meanwhile"
+        found.append(Verdict("nodes", "note", finding, fix))
+    return found
+
+
+def tables(stored: int | None, needed: int) -> Verdict:
+    """Return the effect on the database. Pure."""
+    what = "database"
+    if stored is None:
+        return Verdict(what, "ok", f"it has no tables; the first worker that stores items makes version {needed}")
+    if stored == needed:
+        return Verdict(what, "ok", f"its tables have version {stored}, as this Trawl needs")
+    if stored > needed:
+        fix = "install the Trawl that made them, or a newer one"
+        return Verdict(what, "bad", f"its tables have version {stored}, this Trawl needs {needed}", fix)
+    finding = (
+        f"its tables will go from version {stored} to {needed} when the first new worker stores items; no row is rewritten,"
+        " and older workers go on storing"
+    )
+    return Verdict(what, "note", finding, "or do it now: trawl db upgrade")
+
+
+def _of_files() -> Iterator[Verdict]:
+    from redis_components.server.fleet_file import OLD_FILES
+
+    for path in filter(None, (one.path() for one in OLD_FILES)):
+        yield Verdict("files", "note", f"{path} is read for one more release", "trawl config convert")
+
+
+def _of_redis() -> Iterator[Verdict]:
+    url = running_url()
+    if url is None:
+        yield Verdict("Redis", "note", "none runs here: set TRAWL_REDIS_URL to look at another fleet")
+        return
+    with redis_client(url) as client:
+        now = server_time(client)
+        yield from nodes([one for one in Nodes(client).all() if one.alive(now)])
+        services = sorted({*declared_fleet(client), *Registry(client).desired()})
+        for service, keys in CrawlRecords(client).keys_of_all(services).items():
+            stored = client.hget(keys.counters(), "layout")
+            yield layout(service, stored.decode(errors="replace") if isinstance(stored, bytes) else stored)
+
+
+def _of_database() -> Iterator[Verdict]:
+    if "db" not in application().commands():
+        return
+    from forums.storage.read.read_sql import NoData, existing
+    from forums.storage.schema.version import VERSION
+
+    try:
+        stored = existing().version()
+    except NoData:
+        stored = None
+    yield tables(stored, VERSION)
+
+
+def upgrade(
+    check: Annotated[bool, typer.Option("--check", help="Show what will happen; nothing is changed.")] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Show what this version of Trawl will change in the running fleet and its data; run it before the fleet does.
+
+    It compares the layout of the keys in Redis, the version of the database's tables and the versions of the nodes with this
+    Trawl. **note**: something will happen. **bad**: this Trawl cannot work there (exit code 1).
+
+    **Examples:**
+
+        trawl upgrade --check
+        trawl upgrade --check --json | jq '.[] | select(.state != "ok")'
+    """
+    if not check:
+        raise ConfigError(
+            "trawl upgrade only shows what will happen: add --check; trawl db upgrade changes the tables, trawl roll the crawlers"
+        )
+    return show_verdicts([*each((("files", _of_files), ("Redis", _of_redis), ("database", _of_database)))], as_json)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from cli.commands.upgrade import LAYOUT, layout, nodes, tables
+from cli.commands.doctor import LAYOUT, layout, nodes, tables
 from redis_components import __version__
 from redis_components.keys import CrawlKeys
 from tests.support.trawl_command import Trawl, commands, one_line
