@@ -6,7 +6,8 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from operator import attrgetter
+from typing import Any, Literal
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
@@ -59,20 +60,24 @@ def of_service(
     return MetricSpec(name=name, kind=kind, help=help, labels=("service", "spider"), samples=samples)
 
 
-def of_crawl(name: str, kind: Literal["counter", "gauge"], help: str, value: Callable[[CrawlSnapshot], float]) -> MetricSpec:
-    """Define a figure of each crawl."""
-    return of_service(name, help, lambda one: value(one.crawl), kind=kind)
-
-
-def of_items(name: str, help: str, value: Callable[[CrawlSnapshot], float]) -> MetricSpec:
-    """Define a figure of each item stream: where a service and its jobs share one, only the service has it, so that sums are
+def with_own_items(view: Overview) -> list[ServiceView]:
+    """Return the services with figures of items: where a service and its jobs share a stream, only the service, so that sums are
     right.
     """
+    return [one for one in view.known if not one.items_of]
 
-    def with_own_items(view: Overview) -> list[ServiceView]:
-        return [one for one in view.known if not one.items_of]
 
-    return of_service(name, help, lambda one: value(one.crawl), which=with_own_items)
+def of_crawls(*rows: tuple[str, str, str], **options: Any) -> list[MetricSpec]:
+    """Define figures of each crawl: name, help, and the field of `CrawlSnapshot`."""
+    return [of_service(name, help, attrgetter(f"crawl.{field}"), **options) for name, help, field in rows]
+
+
+def of_stats(*rows: tuple[str, str, str]) -> list[MetricSpec]:
+    """Define counters of each crawl: name, help, and the stat of its processes."""
+    return [
+        of_service(name, help, lambda one, key=stat_name: stat(one.crawl, key), kind="counter")  # type: ignore[misc]
+        for name, help, stat_name in rows
+    ]
 
 
 def stat(crawl: CrawlSnapshot, name: str) -> float:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Literal
 
 from monitoring.part import part
@@ -31,11 +30,11 @@ from .figures import (
     Samples,
     gauge,
     number,
-    of_crawl,
+    of_crawls,
     of_fleet,
-    of_items,
     of_service,
-    stat,
+    of_stats,
+    with_own_items,
 )
 
 _STATUS = "downloader/response_status_count/"
@@ -105,26 +104,20 @@ def _statuses(view: Overview) -> Samples:
 
 METRICS: tuple[MetricSpec, ...] = (
     # The names of the article that Trawl grew out of (docs/monitoring.md); they stay as they are.
-    of_crawl("collector_task_queue_size", "gauge", "Start tasks that wait for a crawler.", lambda c: c.start_tasks),
-    of_crawl("collector_request_queue_size", "gauge", "Requests that wait in the shared frontier.", lambda c: c.ready),
-    of_crawl("collector_dupefilter_size", "gauge", "Fingerprints that the dupefilter holds.", lambda c: c.fingerprints),
-    of_crawl(
-        "collector_downloader_request_count",
-        "counter",
-        "Requests sent, over all crawlers.",
-        lambda c: stat(c, "downloader/request_count"),
+    *of_crawls(
+        ("collector_task_queue_size", "Start tasks that wait for a crawler.", "start_tasks"),
+        ("collector_request_queue_size", "Requests that wait in the shared frontier.", "ready"),
+        ("collector_dupefilter_size", "Fingerprints that the dupefilter holds.", "fingerprints"),
     ),
-    of_crawl(
-        "collector_downloader_response_count",
-        "counter",
-        "Responses received, over all crawlers.",
-        lambda c: stat(c, "downloader/response_count"),
-    ),
-    of_crawl(
-        "collector_downloader_response_bytes",
-        "counter",
-        "Bytes of the responses received, over all crawlers.",
-        lambda c: stat(c, "downloader/response_bytes"),
+    *of_stats(
+        ("collector_downloader_request_count", "Requests sent, over all crawlers.", "downloader/request_count"),
+        ("collector_downloader_response_count", "Responses received, over all crawlers.", "downloader/response_count"),
+        (
+            "collector_downloader_response_bytes",
+            "Bytes of responses received, over all crawlers.",
+            "downloader/response_bytes",
+        ),
+        ("collector_scraped_item_count", "Items scraped, over all crawlers.", "item_scraped_count"),
     ),
     MetricSpec(
         name="collector_downloader_response_status_count",
@@ -133,35 +126,26 @@ METRICS: tuple[MetricSpec, ...] = (
         labels=("service", "spider", "status_code"),
         samples=_statuses,
     ),
-    of_crawl("trawl_retries_total", "counter", "Requests that were sent again after an error.", lambda c: stat(c, "retry/count")),
-    of_crawl(
-        "trawl_download_exceptions_total",
-        "counter",
-        "Downloads that ended without a response.",
-        lambda c: stat(c, "downloader/exception_count"),
+    *of_stats(
+        ("trawl_retries_total", "Requests that were sent again after an error.", "retry/count"),
+        ("trawl_download_exceptions_total", "Downloads that ended without a response.", "downloader/exception_count"),
+        ("trawl_spider_exceptions_total", "Exceptions that spiders raised.", "spider_exceptions/count"),
+        (
+            "trawl_start_tasks_queued_total",
+            "Start tasks that `trawl seed-urls`, its task and API queued.",
+            "start_tasks/queued",
+        ),
+        ("trawl_start_tasks_refused_total", "Start tasks that they refused, as `max_waiting` waited.", "start_tasks/refused"),
+        ("trawl_start_tasks_taken_total", "Start tasks that crawlers took and carried out.", "start_tasks/taken"),
+        ("trawl_raw_pages_total", "Raw pages kept on disk.", "raw/kept"),
+        ("trawl_raw_bytes_total", "Bytes of raw pages kept on disk, compressed.", "raw/bytes"),
+        ("trawl_raw_pages_dropped_total", "Raw pages that were not kept: the disk is full, broken or too slow.", "raw/dropped"),
     ),
-    of_crawl(
-        "trawl_spider_exceptions_total",
-        "counter",
-        "Exceptions that spiders raised.",
-        lambda c: stat(c, "spider_exceptions/count"),
-    ),
-    of_crawl(
-        "collector_scraped_item_count", "counter", "Items scraped, over all crawlers.", lambda c: stat(c, "item_scraped_count")
-    ),
-    # What is produced, and what is consumed.
+    # What is declared.
     of_service(
         "trawl_task_queue_limit",
         "Start tasks from which on seeders are refused (`max_waiting`); 0: any.",
         lambda s: s.max_waiting,
-    ),
-    *(
-        of_crawl(f"trawl_start_tasks_{word}_total", "counter", text, partial(stat, name=f"start_tasks/{word}"))
-        for word, text in (
-            ("queued", "Start tasks that `trawl seed-urls`, its task and the HTTP API queued."),
-            ("refused", "Start tasks that they refused, because `max_waiting` of them waited."),
-            ("taken", "Start tasks that crawlers took and carried out."),
-        )
     ),
     of_service(
         "trawl_items_per_minute_wanted",
@@ -175,49 +159,39 @@ METRICS: tuple[MetricSpec, ...] = (
         ("service", "spider"),
         lambda view: [(one.labels, max(0.0, view.now - at) if (at := one.crawl.oldest_ready_at) else 0.0) for one in view.known],
     ),
-    of_crawl("trawl_leased_requests", "gauge", "Requests that crawlers work on now.", lambda c: c.leased),
-    of_crawl("trawl_parked_requests", "gauge", "Requests set aside, because their site is held.", lambda c: c.parked),
-    of_crawl(
-        "trawl_overflow_start_tasks", "gauge", "Start tasks that wait until the start key has capacity.", lambda c: c.overflow
+    *of_crawls(
+        ("trawl_leased_requests", "Requests that crawlers work on now.", "leased"),
+        ("trawl_parked_requests", "Requests set aside, because their site is held.", "parked"),
+        ("trawl_overflow_start_tasks", "Start tasks that wait until the start key has capacity.", "overflow"),
+        ("trawl_backlog_start_tasks", "Start tasks of a backfill that wait for the site's budget.", "backlog"),
+        ("trawl_thread_records", "Threads of which is known what is stored.", "thread_records"),
+        ("trawl_start_tokens", "Threads whose last start task was not carried out yet.", "start_tokens"),
+        ("trawl_parked_start_tasks", "Start tasks set aside, because their site is held.", "parked_tasks"),
+        ("trawl_leased_start_tasks", "Start tasks that are becoming requests.", "leased_tasks"),
+        ("trawl_dead_requests", "Requests and start tasks given up, kept with their reasons.", "dead"),
+        (
+            "trawl_dupefilter_false_positive_rate",
+            "Part of the new requests that a Bloom dupefilter takes for seen, by estimate; 0 for the exact kinds.",
+            "false_positive_rate",
+        ),
+        ("trawl_items_limit", "Items, waiting and refused, from which on no page is started; 0: any.", "max_items"),
+        ("trawl_items_backed_up", "1 while so many items wait or were refused that crawlers start no page.", "backed_up"),
+        ("trawl_crawl_owners", "Crawler processes that hold or may hold leases.", "owners"),
     ),
-    of_crawl(
-        "trawl_backlog_start_tasks", "gauge", "Start tasks of a backfill that wait for the site's budget.", lambda c: c.backlog
+    *of_crawls(
+        ("trawl_acked_requests_total", "Requests that were finished.", "acked"),
+        ("trawl_reclaimed_leases_total", "Leases taken back from crawlers that died.", "reclaimed"),
+        kind="counter",
     ),
-    of_crawl("trawl_thread_records", "gauge", "Threads of which is known what is stored.", lambda c: c.thread_records),
-    of_crawl("trawl_start_tokens", "gauge", "Threads whose last start task was not carried out yet.", lambda c: c.start_tokens),
-    of_crawl("trawl_parked_start_tasks", "gauge", "Start tasks set aside, because their site is held.", lambda c: c.parked_tasks),
-    of_crawl("trawl_leased_start_tasks", "gauge", "Start tasks that are becoming requests.", lambda c: c.leased_tasks),
-    of_crawl("trawl_dead_requests", "gauge", "Requests and start tasks given up, kept with their reasons.", lambda c: c.dead),
-    of_crawl(
-        "trawl_dupefilter_false_positive_rate",
-        "gauge",
-        "Part of the new requests that a Bloom dupefilter takes for seen, by estimate; 0 for the exact kinds.",
-        lambda c: c.false_positive_rate,
-    ),
-    of_items(
-        "trawl_items_waiting",
-        "Items that wait for their consumer; where services share an item stream, the first of them has the figure.",
-        lambda c: c.items,
-    ),
-    of_items(
-        "trawl_bad_items", "Items that their consumer refused, kept with their reasons; shared ones once.", lambda c: c.bad_items
-    ),
-    of_items(
-        "trawl_item_bytes",
-        "Memory of Redis that waiting and refused items take, by estimate; shared ones once.",
-        lambda c: c.item_bytes,
-    ),
-    of_crawl(
-        "trawl_items_limit",
-        "gauge",
-        "Items, waiting and refused, from which on no page is started; 0: any.",
-        lambda c: c.max_items,
-    ),
-    of_crawl(
-        "trawl_items_backed_up",
-        "gauge",
-        "1 while so many items wait or were refused, or take so much memory, that crawlers start no page.",
-        lambda c: c.backed_up,
+    *of_crawls(
+        (
+            "trawl_items_waiting",
+            "Items that wait for their consumer; of a shared stream its first service has them.",
+            "items",
+        ),
+        ("trawl_bad_items", "Items that their consumer refused, kept with their reasons; shared ones once.", "bad_items"),
+        ("trawl_item_bytes", "Memory that waiting and refused items take, by estimate; shared ones once.", "item_bytes"),
+        which=with_own_items,
     ),
     *GROUP_METRICS,
     of_service(
@@ -226,9 +200,6 @@ METRICS: tuple[MetricSpec, ...] = (
         lambda one: int(bool(one.crawl.redis)),
         which=lambda view: [one for one in view.services if not one.fault],
     ),
-    of_crawl("trawl_crawl_owners", "gauge", "Crawler processes that hold or may hold leases.", lambda c: c.owners),
-    of_crawl("trawl_acked_requests_total", "counter", "Requests that were finished.", lambda c: c.acked),
-    of_crawl("trawl_reclaimed_leases_total", "counter", "Leases taken back from crawlers that died.", lambda c: c.reclaimed),
     # The fleet.
     gauge(
         "trawl_crawlers_desired",
@@ -287,14 +258,6 @@ METRICS: tuple[MetricSpec, ...] = (
         "trawl_site_breaker_seconds",
         "How long the breaker of a site has been open.",
         lambda view, one: max(0.0, view.now - one.since),
-    ),
-    of_crawl("trawl_raw_pages_total", "counter", "Raw pages kept on disk.", lambda c: stat(c, "raw/kept")),
-    of_crawl("trawl_raw_bytes_total", "counter", "Bytes of raw pages kept on disk, compressed.", lambda c: stat(c, "raw/bytes")),
-    of_crawl(
-        "trawl_raw_pages_dropped_total",
-        "counter",
-        "Raw pages that should have been kept and were not: the disk is full, broken or too slow.",
-        lambda c: stat(c, "raw/dropped"),
     ),
     *part().metrics,
     # The nodes.
