@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import forum_reader
 from forums import environment
 from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST
-from forums.state.keys import ForumFleetKeys
+from forums.state.keys import ForumCrawlKeys, ForumFleetKeys
 from redis_components.errors import ConfigError
+from redis_components.server.untrusted_values import as_text, decoded
 from redis_components.server.variables import variable
-from workers.application import Finding, KeyRules, Round
+from workers.application import Check, Finding, KeyRules, Round
 
 if TYPE_CHECKING:
     import redis
@@ -226,10 +228,32 @@ def consumers() -> Mapping[str, Sequence[str]]:
 
 
 def key_rules(client: redis.Redis, crawls: Sequence[CrawlKeys], *, threads: bool) -> KeyRules:
-    """Return the rules of the forum crawl's keys. Raises redis.RedisError."""
-    from forums.state.key_rules import key_rules as rules
+    """Return the types of the forum crawl's keys and the checks of their fields, with `threads` also those of the records of
+    threads. Raises redis.RedisError.
+    """
+    from forums.state import alerts, forum_states, thread_records, writer_state
+    from workers.state.quarantine import HASH, MOST_FIELDS, STRING
 
-    return rules(client, crawls, threads=threads)
+    fleet = ForumFleetKeys()
+    checks: dict[str, Check] = {
+        fleet.budgets(): forum_states.budget_of,
+        fleet.drift(): lambda _, raw: decoded(raw, dict),
+        fleet.delays(): writer_state.delay_of,
+        fleet.writer_figures(): writer_state.figure_of,
+        fleet.alerts(): alerts.alert_of,
+    }
+    others = [fleet.database(), fleet.wrong_sites(), fleet.output_troubles()]
+    for keys in crawls:
+        forums = ForumCrawlKeys(keys)
+        checks |= {forums.forum_states(): forum_states.state_of, forums.forum_dues(): forum_states.due_of}
+        others.append(forums.marks())
+    types = {**dict.fromkeys((*checks, *others), HASH), fleet.probing(): STRING}
+    if as_text(client.type(fleet.budgets())) == "hash":
+        sites = islice(client.hkeys(fleet.budgets()), MOST_FIELDS)
+        checks |= {fleet.spent(as_text(site)): forum_states.spent_of for site in sites}
+    if threads:
+        checks |= {keys.threads(): thread_records.record_of for keys in crawls}
+    return KeyRules(types, checks)
 
 
 def verdict(response: Response) -> BlockVerdict | None:

@@ -266,23 +266,18 @@ class RedisMixin(SynchronousTasks):
         return request_of(task, self)  # type: ignore[arg-type]  # mixed into a Spider
 
 
-class RedisSpider(RedisMixin, Spider):
+class _SetUp(RedisMixin):
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
+        """Make the spider as Scrapy does, then call `setup_redis`."""
+        spider: Self = super().from_crawler(crawler, *args, **kwargs)  # type: ignore[misc]  # of a Spider
+        spider.setup_redis(crawler)
+        return spider
+
+
+class RedisSpider(_SetUp, Spider):
     """A Spider fed from Redis."""
 
-    @classmethod
-    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
-        """Make the spider as Scrapy does, then call `setup_redis`."""
-        spider = super().from_crawler(crawler, *args, **kwargs)
-        spider.setup_redis(crawler)
-        return spider
 
-
-class RedisCrawlSpider(RedisMixin, CrawlSpider):
+class RedisCrawlSpider(_SetUp, CrawlSpider):
     """A CrawlSpider fed from Redis."""
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
-        """Make the spider as Scrapy does, then call `setup_redis`."""
-        spider = super().from_crawler(crawler, *args, **kwargs)
-        spider.setup_redis(crawler)
-        return spider

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakKeyDictionary
 
 from scrapy import Request, signals
@@ -26,7 +26,7 @@ from forums.sites import PageGone, Site, SiteError, UnreadablePage, site_in_use
 from forums.sites.http.allowed_origins import NotAllowed
 from redis_components.frontier.holds import HoldKind
 from redis_components.scheduler import scheduler_of
-from redis_components.scrapy_glue.engine import frontier_of
+from redis_components.scrapy_glue.engine import ForCrawler, frontier_of
 from redis_components.scrapy_glue.page_tracker import current_lease, plain, silence_of
 from redis_components.server.printable import kind_of
 from workers.breaker.hosts import BLOCKED, SiteHealth, Step, first_url, in_background, sent_again
@@ -90,15 +90,15 @@ class ReadPage(Protocol):
         ...
 
 
-class SiteWatch:
+class SiteWatch(ForCrawler):
     """Downloader middleware between decompression and retries: it sees each answer before a retry hides it.
 
     It handles only requests with `meta["site"]` and `meta["page"]`, from the forum spiders.
     """
 
     def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
         assert crawler.stats is not None
-        self._crawler = crawler
         self._inc_value = crawler.stats.inc_value
         self._health: dict[tuple[str, str], SiteHealth] = {}
         self._walled: set[str] = set()  # sites whose later pages of threads are not for guests
@@ -113,13 +113,7 @@ class SiteWatch:
         self._raw = RawPageStats(self._inc_value, rounds=prune_here)
         _watches[crawler] = self
         page_at_work.when_hung(open_for_page)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Return a new instance for the crawl."""
-        watch = cls(crawler)
-        crawler.signals.connect(watch._raw.close, signals.spider_closed)
-        return watch
+        crawler.signals.connect(self._raw.close, signals.spider_closed)
 
     def process_response(self, request: Request, response: Response) -> Request | Response:
         """Return the response if it may be a page of the site; else the request that replaces it. Raises SiteBlocked."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from scrapy.exceptions import IgnoreRequest
@@ -21,6 +21,7 @@ from forums.sites import Site, SiteError, site_to_ask
 from forums.sites.load import is_site_name
 from redis_components.errors import TaskMustWait
 from redis_components.scheduler import scheduler_of, set_aside
+from redis_components.scrapy_glue.engine import ForCrawler
 from workers.breaker.hosts import MOST_TURNS, SETTLING_S, Step, in_background
 from workers.state.holds import Breakers
 
@@ -101,19 +102,14 @@ AGAIN_S = 1.0
 _known: WeakKeyDictionary[Crawler, SiteFiles] = WeakKeyDictionary()
 
 
-class SiteFiles:
+class SiteFiles(ForCrawler):
     """Outermost downloader middleware: behind it every request with `meta["site"]` has a valid site."""
 
     def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
+        super().__init__(crawler)
         self._tried_at: dict[str, float] = {}
         self._given_up: set[str] = set()
         _known[crawler] = self
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Return a new instance for the crawl."""
-        return cls(crawler)
 
     def process_request(self, request: Request) -> Request | None:
         """Return the request, back to the queue, if its site's file is missing or invalid. Raises IgnoreRequest if the site was

@@ -273,6 +273,17 @@ def _total(raw: bytes | None) -> int:
         return 0
 
 
+def expire_owner(client: redis.Redis, keys: CrawlKeys, owner: str, why: str = "") -> bool:
+    """Let an owner count as dead at once, because its process was seen to end; True if the frontier knew it. The next exchange of
+    any process gives its leases back (`lua/lib/reclaim_leases.lua`).
+
+    `owner` is the first name of the process; the names it took after being fenced end too. `why` it
+    ended stands with what is given up over that.
+    """
+    named = script("expire_owner").named(keys, own_stats=keys.own_stats(owner))
+    return bool(script("expire_owner")(client, named, {"owner": owner, "why": " ".join(why.split())[:600]}))
+
+
 def wipe(client: redis.Redis, keys: CrawlKeys, *, but_not_for: str, fingerprints: bool = True) -> str | None:
     """Delete a crawl's queue and dupefilter (without its `fingerprints`: only the queue), unless a live owner other than
     `but_not_for` works with them.

@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -32,7 +32,7 @@ from redis_components.politeness.limits import http_date
 from redis_components.server.scripts import script
 from redis_components.setting_values import number_of
 
-from .engine import in_background, in_thread, keys_of, known_frontier
+from .engine import ForCrawler, in_background, in_thread, keys_of, known_frontier
 from .internals import ask_scheduler
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _modified(response: Response) -> str:
     return _header(response, "Last-Modified") if modified is not None and date is not None and date - modified >= 2 else ""
 
 
-class ConditionalRequests:
+class ConditionalRequests(ForCrawler):
     """Innermost downloader middleware: no copy of a request, as a retry or a redirect is, has what it adds.
 
     `meta["conditional"]`: True, a text that is another one whenever the page would be read in another way, or False. With
@@ -128,7 +128,7 @@ class ConditionalRequests:
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
+        super().__init__(crawler)
         self._by_default = crawler.settings.getbool("CONDITIONAL_REQUESTS")
         self._most = number_of(crawler.settings, "CONDITIONAL_MAX_URLS", MOST_URLS)
         if not 2 <= self._most <= 100_000_000:
@@ -140,14 +140,8 @@ class ConditionalRequests:
         self._owner = ""
         self._settled: dict[bytes, Validators] = {}
         self._storing = False
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the middleware. Raises ConfigError."""
-        made = cls(crawler)
-        crawler.signals.connect(made._listen, signals.spider_opened)
-        crawler.signals.connect(made._received, signals.response_received)
-        return made
+        crawler.signals.connect(self._listen, signals.spider_opened)
+        crawler.signals.connect(self._received, signals.response_received)
 
     def _listen(self) -> None:
         if (frontier := known_frontier(self._crawler)) is not None:

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
 from scrapy import Request, Spider, signals
@@ -242,6 +242,18 @@ class ReactorClock:
     def call_soon_threadsafe(self, call: Callable[[], None]) -> None:
         """Run `call` in the reactor's thread soon."""
         self._call(call)
+
+
+class ForCrawler:
+    """A component that Scrapy makes for each crawl, with the crawler alone."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Return a new instance."""
+        return cls(crawler)
 
 
 def running_crawler(spider: Spider) -> Crawler | None:

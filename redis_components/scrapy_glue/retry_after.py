@@ -12,14 +12,14 @@ import threading
 import time
 from collections import OrderedDict, deque
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from scrapy.exceptions import DownloadFailedError, DownloadTimeoutError, ResponseDataLossError
 from scrapy.utils.httpobj import urlparse_cached
 
 from redis_components.politeness.limits import LONGEST_S, http_date, load_suffixes, needs_suffixes, retry_after_s
 
-from .engine import known_frontier, lane_of
+from .engine import ForCrawler, known_frontier, lane_of
 from .internals import NotNow, ask_scheduler, running_scheduler
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ _COMPLAINTS = (DownloadTimeoutError, DownloadFailedError, ResponseDataLossError,
 logger = logging.getLogger(__name__)
 
 
-class RetryAfterMiddleware:
+class RetryAfterMiddleware(ForCrawler):
     """Downloader middleware, outside of decompression and inside of Scrapy's RetryMiddleware.
 
     Also lets all crawlers send less to a site that complains: by 429 and 503, by answers that do not come in time or break off,
@@ -170,14 +170,9 @@ class RetryAfterMiddleware:
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
+        super().__init__(crawler)
         self._pulses: OrderedDict[str, SitePulse] = OrderedDict()
         self._is_prepared = False
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the middleware; the frontier is looked up at the first complaint."""
-        return cls(crawler)
 
     def process_response(self, request: Request, response: Response) -> Response:
         """Give the request back where it has to wait. Raises NotNow where it waits in the frontier."""

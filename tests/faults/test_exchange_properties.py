@@ -30,10 +30,9 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from redis_components.admin.inspector import snapshot
+from redis_components.admin.inspector import expire_owner, snapshot
 from redis_components.filters import Bloom, Exact, Filter, PlainSet, Rolling, Window
 from redis_components.frontier import holds
-from redis_components.frontier.expire_owner import expire_owner
 from redis_components.frontier.frontier import score_of
 from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.frontier.messages import KeyedItem, NewRequest, StatChange

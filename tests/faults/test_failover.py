@@ -17,10 +17,9 @@ from scrapy.utils.test import get_crawler
 
 from redis_components.admin import dead_letters
 from redis_components.admin.health import report
-from redis_components.admin.inspector import snapshot, wipe
+from redis_components.admin.inspector import expire_owner, snapshot, wipe
 from redis_components.connection import asyncio_client, from_settings, get_redis, is_cluster
 from redis_components.errors import ConfigError
-from redis_components.frontier.expire_owner import expire_owner
 from redis_components.frontier.messages import DeadLetter
 from redis_components.items.stream import ItemStream, Lock, Settled
 from redis_components.keys import CrawlKeys

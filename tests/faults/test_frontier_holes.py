@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import redis
 
-from redis_components.frontier.expire_owner import expire_owner
+from redis_components.admin.inspector import expire_owner
 from redis_components.frontier.messages import DeadLetter, StatChange
 from redis_components.frontier.outbox import Outbox
 from redis_components.start_tasks.seeding import Seed, seed

@@ -15,8 +15,7 @@ import psutil
 import pytest
 import redis
 
-from redis_components.admin.inspector import snapshot
-from redis_components.frontier.expire_owner import expire_owner
+from redis_components.admin.inspector import expire_owner, snapshot
 from redis_components.frontier.frontier import FrontierConfig
 from tests.support.crawl import Crawl, crawl
 from tests.support.fleet import program, toy_environment

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 import redis
 
-from redis_components.admin.inspector import snapshot
+from redis_components.admin.inspector import expire_owner, snapshot
 from redis_components.frontier import holds
-from redis_components.frontier.expire_owner import expire_owner
 from redis_components.frontier.holds import Hold, HoldKind
 from tests.faults.test_held_crawls import falls_silent
 from tests.support.crawl import Crawl, crawl

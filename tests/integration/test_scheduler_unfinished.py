@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from redis_components.admin.inspector import snapshot
-from redis_components.frontier.expire_owner import expire_owner
+from redis_components.admin.inspector import expire_owner, snapshot
 from tests.support.crawl import Crawl, crawl
 from tests.support.processes import wait_until
 

@@ -7,8 +7,7 @@ import json
 import pytest
 import redis
 
-from redis_components.admin.inspector import snapshot
-from redis_components.frontier.expire_owner import expire_owner
+from redis_components.admin.inspector import expire_owner, snapshot
 from redis_components.frontier.messages import KeyedItem, NextTask, QueueOrder
 from redis_components.keys import CrawlKeys
 from tests.support.owner import KEYS, Owner

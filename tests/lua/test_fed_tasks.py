@@ -13,8 +13,7 @@ import msgspec
 import pytest
 import redis
 
-from redis_components.admin.inspector import snapshot
-from redis_components.frontier.expire_owner import expire_owner
+from redis_components.admin.inspector import expire_owner, snapshot
 from redis_components.frontier.messages import Lane, NextTask
 from redis_components.keys import CrawlKeys
 from redis_components.start_tasks.seeding import NamedTask, push_named

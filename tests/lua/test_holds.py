@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from redis_components.admin.inspector import snapshot, wipe
+from redis_components.admin.inspector import expire_owner, snapshot, wipe
 from redis_components.frontier import holds
-from redis_components.frontier.expire_owner import expire_owner
 from redis_components.frontier.holds import Hold, HoldKind
 from tests.support.owner import KEYS, Owner
 

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from redis_components.admin.inspector import snapshot
+from redis_components.admin.inspector import expire_owner, snapshot
 from redis_components.filters import Filter
-from redis_components.frontier.expire_owner import expire_owner
 from redis_components.server.scripts import script
 from tests.support.dupefilters import KINDS
 from tests.support.owner import KEYS, Owner

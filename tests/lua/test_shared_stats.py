@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import redis
 
-from redis_components.admin.inspector import snapshot
-from redis_components.frontier.expire_owner import expire_owner
+from redis_components.admin.inspector import expire_owner, snapshot
 from redis_components.frontier.messages import StatChange
 from tests.support.owner import KEYS, Owner
 

@@ -8,8 +8,7 @@ from hashlib import sha1
 import pytest
 import redis
 
-from redis_components.admin.inspector import snapshot
-from redis_components.frontier.expire_owner import expire_owner
+from redis_components.admin.inspector import expire_owner, snapshot
 from tests.support.owner import KEYS, Owner
 
 KINDS = ["list", "set", "zset"]

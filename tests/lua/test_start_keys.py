@@ -9,8 +9,7 @@ import pytest
 import redis
 
 from redis_components.admin import dead_letters
-from redis_components.admin.inspector import snapshot
-from redis_components.frontier.expire_owner import expire_owner
+from redis_components.admin.inspector import expire_owner, snapshot
 from redis_components.frontier.messages import KeyedItem
 from tests.support.owner import KEYS, Owner
 

@@ -9,9 +9,9 @@ import pytest
 import redis
 
 from forums.overview import ForumSites
+from redis_components.admin.inspector import expire_owner
 from redis_components.admin.lanes import LaneCondition, in_one_line, look
 from redis_components.frontier import holds
-from redis_components.frontier.expire_owner import expire_owner
 from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.frontier.messages import Lease
 from redis_components.politeness import limits

@@ -15,7 +15,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 import redis
@@ -26,7 +26,7 @@ from redis_components.frontier.holds import names_of
 from redis_components.frontier.stock import shared_clock
 from redis_components.politeness.limits import retry_after_s
 from redis_components.scheduler import scheduler_of
-from redis_components.scrapy_glue.engine import frontier_of, known_frontier
+from redis_components.scrapy_glue.engine import ForCrawler, frontier_of, known_frontier
 from redis_components.server.names import crawl_name
 from workers.application import application
 from workers.process.page_at_work import is_site_page
@@ -259,7 +259,7 @@ _OF_ONE_FETCH = ("retry_times", "redirect_times", "redirect_ttl", "redirect_urls
 logger = logging.getLogger(__name__)
 
 
-class HostWatch:
+class HostWatch(ForCrawler):
     """Downloader middleware, inside of Scrapy's retries. A page that met a wall is sent again; after too many blocks the spider
     receives it as without this class.
 
@@ -267,16 +267,11 @@ class HostWatch:
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
+        super().__init__(crawler)
         self._health: OrderedDict[str, SiteHealth] = OrderedDict()
         settings = crawler.settings
         self._all: bool = settings.getbool("HTTPERROR_ALLOW_ALL")
         self._wanted = {str(status) for status in settings.getlist("HTTPERROR_ALLOWED_CODES")}
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Return a new instance for the crawl."""
-        return cls(crawler)
 
     def process_response(self, request: Request, response: Response) -> Request | Response:
         """Return the response, or the request that replaces it."""

@@ -11,7 +11,7 @@ import secrets
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import redis
@@ -26,6 +26,7 @@ from redis_components.connection import connect, from_settings, name_of, names_r
 from redis_components.frontier.stock import shared_clock
 from redis_components.keys.crawl import filled
 from redis_components.pipelines import RedisPipeline, default_serialize
+from redis_components.scrapy_glue.engine import ForCrawler
 from redis_components.scrapy_glue.page_tracker import current_page
 from redis_components.server.names import crawl_name, fleet_namespace, namespace_of, service_name
 from redis_components.server.url import masked
@@ -209,7 +210,7 @@ class ItemOfMember:
         return b'{"spider":"%b","class":"%b","item":%b}' % (self._member, named.encode(), to_bytes(self._serialize(item)))
 
 
-class StartOnce:
+class StartOnce(ForCrawler):
     """Spider middleware: what the `start()` of several crawlers of one job yields is crawled once.
 
     Start requests pass Scrapy's filter unasked. Here the first one of each fingerprint is asked for: it is stored once, also when
@@ -218,12 +219,8 @@ class StartOnce:
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
+        super().__init__(crawler)
         self._is_first = bool(number_of(crawler.settings, FIRST, 1))
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        return cls(crawler)
 
     async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Pass on what is to be crawled by this process, or filtered by Redis."""
@@ -263,26 +260,21 @@ KEEP_DAYS = 30.0
 _MOST_ERROR = 1500
 
 
-class Evidence:
+class Evidence(ForCrawler):
     """Spider middleware, nearest to the engine: it is given each response before Scrapy leaves out those with a bad status."""
 
     def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
         assert crawler.stats is not None
         self._stats = crawler.stats
         self._name = service_name(crawl_name(crawler.spidercls))
         self._fields: set[str] = set()
         self._kept: set[str] = set()
         self._raw = RawPageStats(lambda *_: None, rounds=lambda: prune(raw_dir(), {KEPT_AS: KEEP_DAYS}))
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Return a new instance that listens to the crawl."""
-        evidence = cls(crawler)
-        crawler.signals.connect(evidence._item, signals.item_scraped)
-        crawler.signals.connect(evidence._raised, signals.spider_error)
-        crawler.signals.connect(evidence._lost, signals.item_error)
-        crawler.signals.connect(evidence._raw.close, signals.spider_closed)
-        return evidence
+        crawler.signals.connect(self._item, signals.item_scraped)
+        crawler.signals.connect(self._raised, signals.spider_error)
+        crawler.signals.connect(self._lost, signals.item_error)
+        crawler.signals.connect(self._raw.close, signals.spider_closed)
 
     def process_spider_input(self, response: Response, spider: Spider | None = None) -> None:  # noqa: ARG002
         """Count the response."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import logging
 import socket
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from scrapy.exceptions import IgnoreRequest
 from scrapy.settings import default_settings
@@ -15,6 +15,7 @@ from scrapy.utils.url import add_http_if_no_scheme
 from yarl import URL
 
 from redis_components.scheduler import set_aside
+from redis_components.scrapy_glue.engine import ForCrawler
 from redis_components.server.url import masked
 from redis_components.start_tasks.seeding import WEB
 from workers.http.connector import PrivateAddress
@@ -67,18 +68,13 @@ def open_schemes(settings: BaseSettings) -> frozenset[str]:
     return frozenset(scheme for scheme, path in settings.getwithbase("DOWNLOAD_HANDLERS").items() if path is not None)
 
 
-class Doors:
+class Doors(ForCrawler):
     """Downloader middleware: a request that leads through a closed door is kept among the dead ones, not fetched."""
 
     def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
+        super().__init__(crawler)
         self._schemes = open_schemes(crawler.settings)
         self._allowed = allowance_by(crawler.settings)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Return one for each crawl."""
-        return cls(crawler)
 
     def process_request(self, request: Request) -> None:
         """Raise ClosedDoor for a scheme that is not open, and for an address that is not public, also of a proxy."""

@@ -10,7 +10,7 @@ import logging
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 from scrapy import Request, Spider, signals
@@ -22,6 +22,7 @@ from twisted.python.failure import Failure
 
 from redis_components.errors import ConfigError
 from redis_components.pipelines import default_serialize
+from redis_components.scrapy_glue.engine import ForCrawler
 from workers.deploy.rehearsal import OUT, PAGES, Replayed
 from workers.process.memory import cap
 from workers.process.options import own_options
@@ -51,13 +52,14 @@ _ALONE: dict[str, Any] = {
 }
 
 
-class KeptPages:
+class KeptPages(ForCrawler):
     """Download handler that answers with kept pages alone."""
 
     lazy = False
 
     def __init__(self, crawler: Crawler) -> None:
         assert crawler.stats is not None
+        super().__init__(crawler)
         self._stats, self._pages = crawler.stats, dict[str, RawPage]()
         size = 0
         for file in sorted(Path(crawler.settings[PAGES]).glob(f"*/*{SUFFIX}"), reverse=True):
@@ -66,11 +68,6 @@ class KeptPages:
                 if len(self._pages) < MOST_PAGES and size < MOST_BYTES:
                     self._pages.setdefault(page.url, page)
                     self._pages.setdefault(page.request_url, page)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Return a new instance."""
-        return cls(crawler)
 
     async def download_request(self, request: Request) -> Response:
         """Return the kept page. Raises IgnoreRequest where there is none."""

@@ -9,12 +9,13 @@ Without RAW_PAGES_KEEP_DAYS no page is stored.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
 from redis_components.frontier.stock import shared_clock
+from redis_components.scrapy_glue.engine import ForCrawler
 from redis_components.server.names import service_name
 from redis_components.setting_values import number_of
 from workers.process.page_at_work import is_site_page
@@ -27,25 +28,21 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
 
-class KeepRawPages:
+class KeepRawPages(ForCrawler):
     """Downloader middleware, inside of Scrapy's retries and outside of decompression. Each crawler stores pages on its disk and
     deletes pages older than RAW_PAGES_KEEP_DAYS there. For the forum spiders the site files decide instead.
     """
 
-    def __init__(self, crawler: Crawler, keep_days: float) -> None:
-        assert crawler.stats is not None
-        self._name = service_name(crawler.spidercls.name)
-        self._store = RawPageStats(crawler.stats.inc_value, rounds=lambda: prune(raw_dir(), {self._name: keep_days}))
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Return a new instance. Raises NotConfigured if no page is to be stored, ConfigError for an invalid number."""
+    def __init__(self, crawler: Crawler) -> None:
+        """Begin; raises NotConfigured if no page is to be stored, ConfigError for an invalid number."""
+        super().__init__(crawler)
         keep_days = number_of(crawler.settings, "RAW_PAGES_KEEP_DAYS", 0.0)
         if not keep_days > 0:
             raise NotConfigured("RAW_PAGES_KEEP_DAYS is 0")
-        middleware = cls(crawler, keep_days)
-        crawler.signals.connect(middleware._store.close, signals.spider_closed)
-        return middleware
+        assert crawler.stats is not None
+        self._name = service_name(crawler.spidercls.name)
+        self._store = RawPageStats(crawler.stats.inc_value, rounds=lambda: prune(raw_dir(), {self._name: keep_days}))
+        crawler.signals.connect(self._store.close, signals.spider_closed)
 
     def process_response(self, request: Request, response: Response) -> Response:
         """Store a successful response with a body; return the response."""

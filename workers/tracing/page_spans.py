@@ -7,11 +7,12 @@ A callback's results follow from its page: requests carry the traceparent in `me
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from scrapy import Request, signals
 
+from redis_components.scrapy_glue.engine import ForCrawler
 from redis_components.server.url import masked
 
 from . import traces
@@ -37,20 +38,15 @@ def add_page_spans(settings: Settings) -> None:
         settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", ReadSpans, INNERMOST)
 
 
-class FetchSpans:
+class FetchSpans(ForCrawler):
     """Downloader middleware: from the moment a request leaves the queue of its host until the answer is there."""
 
-    def __init__(self, spider: str) -> None:
-        self._spider = spider
-        self._open: WeakKeyDictionary[Request, Span] = WeakKeyDictionary()
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Create one for each crawl."""
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
         assert crawler.spider is not None
-        spans = cls(crawler.spider.name)
-        crawler.signals.connect(spans._begin, signals.request_reached_downloader)
-        return spans
+        self._spider = crawler.spider.name
+        self._open: WeakKeyDictionary[Request, Span] = WeakKeyDictionary()
+        crawler.signals.connect(self._begin, signals.request_reached_downloader)
 
     def _begin(self, request: Request) -> None:
         attributes = {"http.request.method": request.method, **_place(request, request.url, self._spider)}
@@ -71,19 +67,15 @@ class FetchSpans:
             span.end(type(exception).__name__)
 
 
-class ReadSpans:
+class ReadSpans(ForCrawler):
     """Spider middleware: the callback, with all that it yields."""
 
     def __init__(self, crawler: Crawler) -> None:
         assert crawler.spider is not None
+        super().__init__(crawler)
         self._spider = crawler.spider.name
         self._marks_items = bool(getattr(crawler.spider, "items_carry_traceparent", False))
         self._open: WeakKeyDictionary[Response, Span] = WeakKeyDictionary()
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Create one for each crawl."""
-        return cls(crawler)
 
     def process_spider_input(self, response: Response) -> None:
         """Begin the callback's span."""

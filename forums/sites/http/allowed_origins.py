@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.url import add_http_if_no_scheme
@@ -15,6 +15,7 @@ from forum_reader.definition.origins import elsewhere, place_of, shown
 from forum_reader.errors import SiteError
 from forums.sites.load import allowance_of, load_all, site_in_use
 from redis_components.scheduler import set_aside
+from redis_components.scrapy_glue.engine import ForCrawler
 from workers.http.public_addresses import Allowance, allow
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class NotAllowed(IgnoreRequest):
         self.came_from = came_from
 
 
-class AllowedSites:
+class AllowedSites(ForCrawler):
     """Downloader middleware: a request to a place that is not allowed becomes a dead letter, and is not fetched.
 
     A place is scheme, host and port, those of a site's `base_url` and `also_allowed`. A request of a site (`site` in `meta`) may
@@ -54,14 +55,9 @@ class AllowedSites:
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
+        super().__init__(crawler)
         self._sites: dict[str, Site] = {}
         self._read_at = float("-inf")
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Create the middleware. Site files are read at the first request."""
-        return cls(crawler)
 
     def process_request(self, request: Request) -> None:
         """Raise NotAllowed for a place, or a proxy, that is not allowed."""

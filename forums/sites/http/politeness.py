@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
 from scrapy.utils.url import add_http_if_no_scheme
@@ -16,7 +16,7 @@ from scrapy.utils.url import add_http_if_no_scheme
 from forum_reader.definition.origins import may_have_secrets, place_of
 from forums.sites.load import site_in_use
 from redis_components.errors import ConfigError
-from redis_components.scrapy_glue.engine import known_frontier
+from redis_components.scrapy_glue.engine import ForCrawler, known_frontier
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
@@ -77,20 +77,15 @@ def set_pace(crawler: Crawler, key: str, *, concurrency: int, delay_s: float) ->
 _KEPT = "site_headers"  # in meta, while a request is at the downloader: its headers before
 
 
-class SitePoliteness:
+class SitePoliteness(ForCrawler):
     """Gives each site a separate download slot with the pace of one crawler, and applies `obey_robots`.
 
     The limits of the site's file hold for all crawlers together and are kept in Redis (`forums/scheduling/seed_plan.py`).
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
+        super().__init__(crawler)
         self._agent = "" if project_agent(crawler.settings) else USER_AGENT
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Create the middleware. It needs the downloader at the first request."""
-        return cls(crawler)
 
     def process_request(self, request: Request) -> None:
         """Set the slot, the User-Agent, and obedience to robots.txt."""

@@ -8,8 +8,8 @@ import pytest
 import redis
 from scrapy import Request
 
+from redis_components.admin.inspector import expire_owner
 from redis_components.filters import Notes
-from redis_components.frontier.expire_owner import expire_owner
 from redis_components.frontier.messages import NewRequest
 from redis_components.scrapy_glue.custom_classes import CustomDupeFilter
 from tests.support.owner import KEYS, Owner

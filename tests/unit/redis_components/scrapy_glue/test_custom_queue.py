@@ -13,9 +13,8 @@ import redis
 from scrapy import Request, Spider
 
 from redis_components.admin.dead_letters import replay
-from redis_components.admin.inspector import snapshot
+from redis_components.admin.inspector import expire_owner, snapshot
 from redis_components.codec.requests import RequestCodec
-from redis_components.frontier.expire_owner import expire_owner
 from redis_components.frontier.messages import NO_FILTER, NewRequest, QueueOrder
 from redis_components.scrapy_glue.custom_classes import TOKEN, CustomQueue
 from tests.support.owner import KEYS, Owner
