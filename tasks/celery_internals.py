@@ -5,9 +5,7 @@ about the others.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
-from hashlib import sha1
 from importlib import import_module
 from operator import attrgetter
 from typing import Any
@@ -57,26 +55,12 @@ RELIES_ON = {
 }
 """`module:name` -> the beginnings of its source's SHA-1 in the versions that were read (Celery 5.6.3 and 5.7.0, kombu 5.7.0)."""
 
-ASSUMES = {
-    "worker.state.requests": "the tasks that a worker has taken and not finished, by id, with their names",
-    "controller._quick_release": "gives back the place in the pool that a task has taken; there where a semaphore is",
-    "worker.pool_cls": "named by its module: prefork, threads, solo, ...",
-    "billiard.process.current_process": "`MainProcess` where tasks are run by threads of the worker",
-    "backends.asynchronous.E_RETRY_LIMIT_EXCEEDED": "a RuntimeError with that text where results' Redis does not come back",
-}
-"""Used name -> assumption about it."""
-
 
 def function_of(name: str) -> Callable[..., Any]:
     """Return the function that RELIES_ON names. Raises AttributeError or ImportError where it is gone."""
     module, _, path = name.partition(":")
     found: Callable[..., Any] = attrgetter(path)(import_module(module))
     return found
-
-
-def digest(name: str) -> str:
-    """Return the digest of its source, as RELIES_ON has one for each version."""
-    return sha1(inspect.getsource(function_of(name)).encode(), usedforsecurity=False).hexdigest()[:12]
 
 
 def check_internals() -> None:

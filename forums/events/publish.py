@@ -241,12 +241,6 @@ def _troubles(known: Mapping[str, Cursor], results: Mapping[str, OutputResult]) 
     return {name: f"takes no events, they wait: {why}" for name, why in reasons.items()}
 
 
-def waiting(database: Database, rules: Rules) -> Mapping[str, int]:
-    """Return the number of events by output that still have to be sent or judged."""
-    log, known = EventLog(database), Cursors(database).all()
-    return {name: log.waiting(known[name].after) for name in rules.outputs if name in known}
-
-
 def redeliver(name: str, rules: Rules, client: redis.Redis, cursors: Cursors, log: EventLog) -> tuple[int, int]:
     """Deliver the events that output `name` refused, one at a time; return how many it accepted, and how many are left.
 

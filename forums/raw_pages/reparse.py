@@ -7,7 +7,6 @@ an old page proves no removal.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -79,9 +78,6 @@ def _stored(database: Database, table: Table[Any], keys: Iterable[tuple[str, str
     query = select(table).where(keyed(table.c.id))
     with database.reading() as connection:
         return {(site, row.id): dict(row._mapping) for site, row in rows_by_key(connection, query, keys)}
-
-
-logger = logging.getLogger(__name__)
 
 
 def stored_days(folder: Path, site: str, since: datetime | None = None) -> list[date]:

@@ -2,6 +2,8 @@
 
 A request that waits for an answer, or for its turn at its site, costs a connection and next to no memory. Each still counts as
 one of its site's places (`SiteSlots`), so no site gets more requests for it.
+
+The other functions reach into Scrapy: `tests/contract/assumptions.py` has what is assumed about each internal.
 """
 
 from __future__ import annotations
@@ -70,38 +72,6 @@ class LongWaits:
         self._is_looking = 2 * len(self._since) >= self._usual
         if self._is_looking:
             self._later(LOOK_S, self._look)
-
-
-ASSUMES = {
-    "_Slot.inprogress": "each scheduled request enters this set when Scrapy begins with it, and leaves it once, last of all",
-    "_Slot.nextcall": "`schedule` makes the engine ask the scheduler for a request soon",
-    "Scraper.handle_spider_error": "the scraper calls it on itself for all that callbacks, errbacks and middlewares raise",
-    "Request.__hash__": "requests are compared by identity, so a copy never acks the original",
-    "Request.__slots__": "`codec/requests.py` sets every field of a request without its constructor, which takes 5 µs",
-    "_Slot.scheduler": "the scheduler of a crawl; the slot is there while a spider runs",
-    "ExecutionEngine.start_time": "None until the engine has started: a crawl whose components failed to open never did",
-    "DownloadHandlers.download_request_async": "the downloader calls it when it is the turn of a request at its site",
-    "DownloaderMiddlewareManager.download_async": "awaited for each download, its middlewares included",
-    "Scraper._scrape": "awaited for each response: the spider middlewares, the callback, and all that comes of it",
-    "Scraper.start_itemproc_async": "awaited for each item: its pipelines and the handlers of its signals",
-    "Scraper.handle_spider_output_async": "iterates over what a callback gives",
-    "Slot.queue": "of a downloader: pairs of a request that waits for its turn and the Deferred that lets it go on",
-    "Slot.lastseen": "when it sent last (s of `time.monotonic`); with 0 and after `close` it waits for no delay",
-    "Slot.active": "the requests of a slot from `_enqueue_request` to their answers, sent or not",
-    "Downloader._enqueue_request": "called for each request when the middlewares are done with it; `_get_slot` makes its slot",
-    "Downloader._process_queue": "counts a request as in transfer only when its task runs, so a slot's limit does not hold",
-    "Downloader.total_concurrency": "CONCURRENT_REQUESTS; the engine starts no request while so many are in `active`",
-    "StatsCollector.__getattribute__": "wraps methods to warn of a deprecated argument, and does nothing else",
-    "MemoryStatsCollector._stats": "the stats of this process, by name",
-    "BaseDupeFilter.log": "only warns of itself: a class that does not override it has no log of its filtered requests",
-    "RobotsTxtMiddleware.process_request_2": "refuses a request that the given rules forbid; with None it refuses nothing",
-    "RobotsTxtMiddleware._parserimpl": "the class of ROBOTSTXT_PARSER",
-    "RobotsTxtMiddleware._stats": "the stats of the crawl",
-    "RobotsTxtMiddleware._robotstxt_useragent": "ROBOTSTXT_USER_AGENT; counts more than the request's own header",
-    "RobotsTxtMiddleware._default_useragent": "USER_AGENT",
-    "finish_request": "where BaseScheduler has it, the engine calls it where a request leaves `_Slot.inprogress`",
-}
-"""Name of an internal -> the assumption about it."""
 
 
 class InProgress(set[Request]):

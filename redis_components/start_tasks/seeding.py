@@ -245,11 +245,6 @@ def mark_of(name: str, raw: bytes) -> float:  # noqa: ARG001 - the form of what 
     return number(raw, 0.0, LATEST * 1000) / 1000
 
 
-def push(client: redis.Redis, keys: CrawlKeys, tasks: Iterable[bytes]) -> int:
-    """Append start tasks as they are; the number of tasks that wait then."""
-    return int(client.rpush(keys.start_tasks(), *tasks))
-
-
 @dataclass(kw_only=True)
 class Pushed:
     """The outcome of pushing tasks."""

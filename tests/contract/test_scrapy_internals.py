@@ -46,7 +46,7 @@ from redis_components.scrapy_glue.internals import (
     take_back,
     watch_finished,
 )
-from tests.contract.assumptions import ASSERTED, asserts
+from tests.contract.assumptions import ASSERTED, DECLARED, asserts
 from workers.crawler import scrapy_internals as of_workers
 
 ROOT = Path(__file__).parents[2]
@@ -444,13 +444,12 @@ def test_a_quick_copy_of_settings_is_equal_and_apart(monkeypatch: pytest.MonkeyP
 
 
 def test_every_declared_assumption_is_asserted_and_no_other() -> None:
-    declared = {**internals.ASSUMES, **of_workers.ASSUMES, **of_forums.ASSUMES}
-    assert ASSERTED["scrapy"] == declared.keys()
+    assert ASSERTED["scrapy"] == DECLARED["scrapy"].keys()
 
 
 def test_private_modules_and_attributes_of_scrapy_are_used_in_the_declaring_files_only() -> None:
     declaring = {"internals.py", "scrapy_internals.py"}
-    declared = " ".join({**internals.ASSUMES, **of_workers.ASSUMES, **of_forums.ASSUMES})
+    declared = " ".join(DECLARED["scrapy"])
     known = set(re.findall(r"_\w+", declared)) | set(Request.__slots__)
     found = []
     for package in ("redis_components", "workers", "forum_reader", "forums"):

@@ -10,7 +10,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from forums.storage.schema.tables import sites
 from forums.storage.write import bulk
-from tests.contract.assumptions import ASSERTED, asserts
+from tests.contract.assumptions import ASSERTED, DECLARED, asserts
 
 NAMES = ("name", "first_seen_at", "profile")
 DIALECTS = {
@@ -46,4 +46,4 @@ def test_a_type_says_how_a_value_becomes_the_drivers() -> None:
 
 
 def test_every_declared_assumption_is_asserted_and_no_other() -> None:
-    assert ASSERTED["sqlalchemy"] == bulk.ASSUMES.keys()
+    assert ASSERTED["sqlalchemy"] == DECLARED["sqlalchemy"].keys()

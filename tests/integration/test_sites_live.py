@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import threading
@@ -12,13 +13,14 @@ from pathlib import Path
 
 import pytest
 import redis
+from scrapy.http import TextResponse
 
 from cli.main import main
 from demo.forum.process import ForumProcess
 from forums.records.start_tasks import PostTask, encode
-from forums.sites import load_site
+from forums.sites import Site, load_site
 from forums.sites.http import fetch as pages
-from forums.sites.http.fetch import MAX_BYTES, FetchFailed, fetch
+from forums.sites.http.fetch import MAX_BYTES, FetchFailed, Visitor
 from forums.sites.http.politeness import user_agent
 from redis_components.keys import CrawlKeys
 from tests.support import warm_start
@@ -28,6 +30,16 @@ from tests.support.unknown_forums import FORUMS, UnknownForum
 ROOT = Path(__file__).parents[2]
 DETAILS = CrawlKeys.for_spider("forum_detail")
 SECRET = "abc123-never-in-redis"
+
+
+def fetch(url: str, *, site: Site | None = None) -> TextResponse:
+    """One page, of any status."""
+
+    async def one() -> TextResponse:
+        async with Visitor(site) as visitor:
+            return await visitor.get(url)
+
+    return asyncio.run(one())
 
 
 class Server:

@@ -41,16 +41,14 @@ if TYPE_CHECKING:
 REAP_S = 1.0
 NAME = "CrochetReactor"
 
-ASSUMES = {
-    "EventLoop._startReapingProcesses": "called by `setup` in the reactor's thread; starts a LoopingCall of `_reapAllProcesses`",
-    "EventLoop.setup": "the reactor runs in a thread named CrochetReactor",
-    "Watchdog.run": "polls `_canary`, the main thread, and then calls `_shutdown_function`, which stops the reactor",
-}
-"""Used name of crochet -> assumption about it."""
-
 
 def start() -> None:
-    """Call `crochet.setup`, once."""
+    """Call `crochet.setup`, once.
+
+    Assumed of crochet: `EventLoop.setup` lets the reactor run in a thread named CrochetReactor, in which it calls
+    `_startReapingProcesses`, a LoopingCall of `_reapAllProcesses`; `Watchdog.run` polls `_canary`, the main thread, and then
+    calls `_shutdown_function`, which stops the reactor.
+    """
     loop: Any = vars(crochet)["_main"]
     watchdog: Any = _shutdown._watchdog
     if not loop._started:

@@ -1,4 +1,4 @@
-"""Scrapy's internals that `workers` use: see `redis_components/scrapy_glue/internals.py`."""
+"""Scrapy's internals that `workers` use; `tests/contract/assumptions.py` has what is assumed about each."""
 
 from __future__ import annotations
 
@@ -19,23 +19,6 @@ if TYPE_CHECKING:
     from scrapy.core.downloader.handlers._aiohttp import AiohttpDownloadHandler as AiohttpDownloadHandler
     from scrapy.core.engine import ExecutionEngine
     from scrapy.crawler import Crawler, CrawlerRunner
-
-ASSUMES = {
-    "Crawler._engine": "None until the crawl is open; `Crawler.engine` raises then",
-    "Crawler._stats": "the crawl's stats collector; None until there is one",
-    "Crawler.stop_async": "sets `crawling` to False and stops the engine, and is lost before the engine runs",
-    "_Slot.inprogress": "the requests that Scrapy has begun with and is not done with",
-    "CrawlerProcess": "unlike CrawlerRunner it installs the DNS resolver and sizes the reactor's threads",
-    "AiohttpDownloadHandler": "its `_session` is made of `_bind_address` and `_pool_size_per_host`, with a limit in all",
-    "AiohttpDownloadHandler._extract_headers": "makes Scrapy's headers of a response of aiohttp's",
-    "_ClientResponse": "the class of the session's responses",
-    "RedirectMiddleware.from_crawler": "searches for a RefererMiddleware, warns where there is none, and sets `crawler`",
-    "RedirectMiddleware._build_redirect_request": "makes each redirected request",
-    "_parallel_asyncio": "the scraper has it call a coroutine with each object that a callback gives; neither of both raises",
-    "SettingsAttribute.__init__": "a setting's value and its priority; its constructor compares those of a dict's values",
-    "AsyncioLoopingCall._to_sleep": "seconds until the next call, by `time.monotonic`, `_start_time` and `interval`",
-}
-"""Used name -> assumption about it."""
 
 EARLY_S = 0.005  # uvloop rounds a timer to whole milliseconds of a clock that it cuts to milliseconds
 

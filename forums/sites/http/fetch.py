@@ -128,18 +128,6 @@ class NameNotResolved(FetchFailed):
     """The host's name was not resolved, so no request was sent."""
 
 
-def fetch(url: str, *, site: Site | None = None) -> TextResponse:
-    """Fetch one page, of any status. Raises FetchFailed: robots.txt forbids it, no answer, too large, no text, or a redirect to
-    a place that the site's file does not name.
-    """
-
-    async def one() -> TextResponse:
-        async with Visitor(site) as visitor:
-            return await visitor.get(url)
-
-    return asyncio.run(one())
-
-
 class Visitor:
     """Fetches several pages, one after the other. Without a site: with the default delay and User-Agent.
 

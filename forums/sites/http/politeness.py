@@ -56,14 +56,6 @@ def agent_with(contact: str | None) -> str:
     return f"trawl/0.1 (+{contact})"
 
 
-ASSUMES = {
-    "Downloader.per_slot_settings": "read when a download slot is made: its `concurrency` and `delay`",
-    "Downloader.slots": "by key; each has `concurrency` and `delay`, which are read at each request",
-    "CookiesMiddleware": 'keeps the cookies of a request in the jar that its `meta["cookiejar"]` names',
-}
-"""Internal -> assumption."""
-
-
 def set_pace(crawler: Crawler, key: str, *, concurrency: int, delay_s: float) -> None:
     """Set the concurrency and the delay of a download slot; also of one in use."""
     downloader = crawler.engine.downloader if crawler.engine else None

@@ -17,14 +17,6 @@ from sqlalchemy.sql.visitors import iterate
 
 from forums.storage.schema.times import UtcDateTime, mysql_moment, sqlite_text
 
-ASSUMES = {
-    "SQLCompiler.binds": "the parameters by name, each with its type",
-    "SQLCompiler.positional": "true if the driver takes parameters by position",
-    "SQLCompiler.positiontup": "names of the parameters in the order of their positions",
-    "TypeEngine.bind_processor": "converts a value of the type for the driver; None: no conversion",
-}
-"""Attributes of SQLAlchemy's internals that are used -> the assumption about each."""
-
 Statement = Insert | Update | Delete
 Rows = Sequence[tuple[Any, ...]]
 
