@@ -219,29 +219,36 @@ class HtmlFinder:
     are for other skins than the page's.
     """
 
-    __slots__ = ("_first", "_path", "_search", "parts")
+    __slots__ = ("_firsts", "_path", "_search", "parts")
 
     def __init__(self, path: str, parts: tuple[tuple[frozenset[str], str], ...]) -> None:
         self._path = path
         self.parts = parts
         self._search = _xpath(path)
-        self._first: etree.XPath | None = None
+        self._firsts: list[etree.XPath] | None = None
 
     def __call__(self, node: Any) -> Found:
         found = self._search(node)
         return found if isinstance(found, list) else [found]  # functions give a string, a number or a boolean
 
     def first(self, root: Any) -> Found:
-        """Return the first match of CSS, where the search ends, or all matches of XPath."""
-        if self._first is None:
-            self._first = _xpath(f"({self._path})[1]") if self._path.startswith(_OF_CSS) else self._search
-        found = self._first(root)
+        """Return the first match of one of the parts of CSS, where the search ends, or all matches of XPath."""
+        if self._firsts is None:
+            is_css = self._path.startswith(_OF_CSS)
+            paths = [f"({_below_root(path)})[1]" for _, path in self.parts] if is_css else [self._path]
+            self._firsts = [_xpath(path) for path in paths]
+        found: Any = next(filter(None, (search(root) for search in self._firsts)), [])
         return found if isinstance(found, list) else [found]
 
     def on_page(self, classes: frozenset[str]) -> HtmlFinder | None:
         """Return the selector without the parts that a page with these classes has no match of; None where none is left."""
         left = tuple(path for needs, path in self.parts if needs <= classes)
         return self if len(left) == len(self.parts) else _of_paths(left) if left else None
+
+
+def _below_root(path: str) -> str:
+    """Return a path of CSS that begins with `html` without the search for it: it is the root of a page."""
+    return path.removeprefix("descendant-or-") if path.startswith(f"{_OF_CSS}html[") else path
 
 
 @lru_cache(maxsize=4096)

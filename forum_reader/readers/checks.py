@@ -150,7 +150,8 @@ def _unescaped(text: str) -> str:
 def _absolute(base: str, href: str | None) -> str | None:
     if not href:
         return None
+    href = href.strip()
     try:
-        return urljoin(base, href.strip())
+        return href if href.startswith(("https://", "http://")) else urljoin(base, href)
     except ValueError:
         return None

@@ -29,7 +29,7 @@ from forum_reader.page.page_tree import PageTree, around, asks_for_password, is_
 from forum_reader.page.records import PageKind, Reader, SeenPage, SeenPost
 from forum_reader.page.response import FetchedPage
 from forum_reader.page.soft_block import ASKS_FOR_LOGIN, why_nothing
-from forum_reader.reading.html_text import characters_outside_links
+from forum_reader.reading.html_text import shown_characters
 from forum_reader.reading.parse_body import root_of
 from forum_reader.recognise.page_marks import PageMarks
 
@@ -144,7 +144,7 @@ def _ask_readers(page: _Page, *, compare: bool) -> None:
     found = page.found
     if page.profile:
         found[Reader.PROFILE] = page.profile.posts()
-        words = max(1, characters_outside_links(page.root))
+        words = max(1, shown_characters(page.root) - sum(len(text) for text, _ in page.own.links))
         if not compare and _is_enough(page, words):
             page.grades = {Reader.PROFILE: grade(found[Reader.PROFILE], words)}
             return

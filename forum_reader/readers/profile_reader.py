@@ -20,6 +20,7 @@ from forum_reader.fields import post_marks
 from forum_reader.page.records import SeenLink, SeenPost, Software
 
 if TYPE_CHECKING:
+    from forum_reader.definition.fields import Fields
     from forum_reader.definition.site import Site
     from forum_reader.page.response import TextResponse
     from forum_reader.reading.read_page import CommentsPage
@@ -66,7 +67,7 @@ class ProfileReader:
         posts = []
         if page.post is not None:
             post = page.post
-            text = post.body or post.title or ""  # a link or a picture: the title is the post's text
+            text = post.body or self._title() or ""  # a link or a picture: the title is the post's text
             own_id = None if any(comment.id == page.post_id for comment in page.comments) else page.post_id
             posts.append(SeenPost(text=text, id=own_id, author=post.author, published=post.created_at, edited=post.edited_at))
         posts += [
@@ -112,7 +113,11 @@ class ProfileReader:
         ids = {_last_number(str(value)) for value in _compiled(path)(self._root)} if path else set()
         return frozenset(n for n, post in enumerate(posts) if post.id is not None and _last_number(post.id) in ids)
 
-    def _comments(self, language: str | None) -> CommentsPage | None:
+    def _title(self) -> str | None:
+        page = self._comments(None, with_title=True)
+        return page.post.title if page and page.post else None
+
+    def _comments(self, language: str | None, *, with_title: bool = False) -> CommentsPage | None:
         """Read the page by the profile, with dates in `language` (None: the profile's); None where it does not fit."""
         from forum_reader.reading.read_page import read_comments
 
@@ -120,9 +125,10 @@ class ProfileReader:
         site = _site(profile, urlsplit(self._response.url).netloc, language) if profile else None
         if site is None or site.pages.comments.format != "html":
             return None
+        site = site if with_title else _of_posts(site)
         root = deepcopy(self._root) if site.pages.comments.shape else self._root  # it is arranged
         try:
-            return read_comments(site, self._response, "0", None, root=root, classes=self._marks.of("class"), links=False)
+            return read_comments(site, self._response, "0", None, root=root, classes=self._marks.of("class"), whole=False)
         except SiteError:
             return None
 
@@ -149,17 +155,29 @@ class ProfileReader:
         """Add the addresses of the authors' profiles: for each name the first link with it that leads to a profile."""
         names = {post.author for post in posts if post.author}
         known: dict[str, str] = {}
-        for link in self._root.iter("a"):
-            name = " ".join(("".join(link.itertext()) if len(link) else link.text or "").split())
-            if name in names and name not in known:
-                href = link.get("href")
-                if href and post_marks.is_profile_link(href):
-                    known[name] = href
+        for name, href in self._marks.links:
+            if name in names and name not in known and href and post_marks.is_profile_link(href):
+                known[name] = href
         return tuple(msgspec.structs.replace(post, author_url=known.get(post.author or "")) for post in posts)
 
 
 def _dated(page: CommentsPage) -> int:
     return sum(moment is not None for moment in post_calendar.moments_of(page))
+
+
+_SHOWN = frozenset({"id", "body", "parent_id", "number", "parent_number", "author", "created_at", "edited_at"})
+"""Fields of a post that a page is read for."""
+
+
+def _of_posts(site: Site) -> Site:
+    """Return the site without fields that no post shows, each of which is a search in the page or its rows."""
+    page = site.pages.comments
+    given = {name: _shown(fields) for name, fields in (("fields", page.fields), ("post", page.post)) if fields is not None}
+    return site.model_copy(update={"pages": site.pages.model_copy(update={"comments": page.model_copy(update=given)})})
+
+
+def _shown(fields: Fields) -> Fields:
+    return fields.model_copy(update={"declared": tuple(one for one in fields.declared if one[0] in _SHOWN)})
 
 
 @lru_cache(maxsize=64)

@@ -191,14 +191,19 @@ _ATTRIBUTES = {"url": ("href", "src"), "date": ("datetime",)}
 
 
 class FoundValues:
-    """Converter for one page with the tree `root`; `names`: values for the names in an id's prefix."""
+    """Converter for one page with the tree `root`; `names`: values for the names in an id's prefix. `with_html`: the HTML of a
+    body is returned next to its text.
+    """
 
-    def __init__(self, site: Site, page: Page, response: Response, root: Any, names: dict[str, str]) -> None:
+    def __init__(
+        self, site: Site, page: Page, response: Response, root: Any, names: dict[str, str], *, with_html: bool = True
+    ) -> None:
         self._site = site
         self._page = page
         self._response = response
         self._root = root
         self._names = names
+        self._with_html = with_html
         self._read_at = read_at(response)
         self._dates = DateReader(self._read_at, language=site.language, time_zone=site.time_zone)
         self.has_numeric_dates = False
@@ -236,7 +241,7 @@ class FoundValues:
             found = [parse_body.markup_of(one) if isinstance(one, etree._Element) else one for one in found]
         elif field.regex is None and len(elements) == len(found):
             text = text_of_elements(elements)
-            return text or field.default, self._source(found) if name == "body" else None
+            return text or field.default, self._source(found) if name == "body" and self._with_html else None
         markup = matched_part(field.regex, self._source(found))
         if markup and len(elements) == len(found) == 1 and elements[0].tag == "pre" and self._page.format == "html":
             markup = f"<pre>{markup}</pre>"  # the lines of a part of preformatted text are lines, too

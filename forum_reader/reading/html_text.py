@@ -60,13 +60,10 @@ def text_of_elements(elements: Iterable[Any]) -> str | None:
     return writer.text() or None
 
 
-_NOT_COUNTED = ("a", *HIDDEN - {"noscript", "head"})
-
-
-def characters_outside_links(root: Any) -> int:
-    """Return the number of characters that a page shows outside of links."""
+def shown_characters(root: Any) -> int:
+    """Return the number of characters that a page shows."""
     body = next(root.iter("body"), root)
-    return _length(body) - sum(_length(one) for one in body.iter(*_NOT_COUNTED) if one.tag != "a" or one.get("href") is not None)
+    return _length(body) - sum(map(_length, body.iter(*HIDDEN - {"noscript", "head"})))
 
 
 def _length(element: Any) -> int:

@@ -38,8 +38,9 @@ class FieldCount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Document:
-    """One page; `root` and `classes`: its tree and its classes, where these are known; `thread`: its thread. Raises
-    UnreadablePage where the page does not match `page`, PageGone where it is a page of something that does not exist.
+    """One page; `root` and `classes`: its tree and its classes, where these are known; `thread`: its thread;
+    `with_html` = False: the HTML of texts is left out. Raises UnreadablePage where the page does not match `page`, PageGone where
+    it is a page of something that does not exist.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Document:
         *,
         thread: str = "",
         classes: frozenset[str] | None = None,
+        with_html: bool = True,
     ) -> None:
         self.site = site
         self.page = page
@@ -74,7 +76,7 @@ class Document:
             from forum_reader.page.arranged import arranged
 
             self.root, self._classes = arranged(self.root, shape), None
-        self._values = FoundValues(site, page, response, self.root, {"thread": thread})
+        self._values = FoundValues(site, page, response, self.root, {"thread": thread}, with_html=with_html)
         if page.gone and self._is_on_page(page.gone) and not (isinstance(page, RowsPage) and self.find(page.rows)):
             raise PageGone(f"a page of something that does not exist: it has {' or '.join(page.gone.select)}")
         if page.gone_at and urldefrag(response.url).url == f"{site.base_url}".rstrip("/") + page.gone_at:

@@ -189,19 +189,19 @@ def read_comments(
     opening: str = "",
     root: Any = None,
     classes: frozenset[str] | None = None,
-    links: bool = True,
+    whole: bool = True,
 ) -> CommentsPage:
     """Read the comments of a page, the oldest first, answers after the post that they answer, and the opening post where it is
     on the page. `number` None: the page's own. `opening` as in `Asked`. `root` and `classes`: its tree and its classes, where
-    these are known. `links` = False: the next page and comments outside of the page are not looked for.
+    these are known. `whole` = False: the next page, comments outside of the page and the HTML of posts are left out.
     """
     page = site.pages.comments
-    doc = Document(site, page, response, root, thread=thread, classes=classes)
+    doc = Document(site, page, response, root, thread=thread, classes=classes, with_html=whole)
     is_other = number is not None and is_behind_the_end(doc, page, number)
     number = own_number(doc, page) if number is None else number
     place = Asked(kind="comments", forum=forum, thread=thread, number=number, url=url)
     rows, read = ([], []) if is_other else _rows_with_values(doc, page)
-    after = _ahead(doc, place, rows) if links or page.order == "newest" else Ahead()
+    after = _ahead(doc, place, rows) if whole or page.order == "newest" else Ahead()
     is_forward = page.order == "oldest"
     if page.order == "newest":
         rows, read = rows[::-1], read[::-1]
@@ -227,7 +227,7 @@ def read_comments(
         next=after.next,
         pages=after.pages,
         total=after.total,
-        left_out=_left_out(doc, page, read) if links else (),
+        left_out=_left_out(doc, page, read) if whole else (),
         fields=doc.counts(),
         has_numeric_dates=doc.has_numeric_dates,
     )

@@ -39,6 +39,7 @@ _MOST_SCRIPT = 600_000
 _MOST_LINKS = 2000
 _LAST_LINKS = 40
 _IDS = etree.XPath("//@id", smart_strings=False)
+_STRING = etree.XPath("string()", smart_strings=False)
 _MARKED = ("a", "input", "button", "select", "script", "link", "meta")  # whose attributes are marks
 
 
@@ -78,7 +79,13 @@ class PageMarks:
     @cached_property
     def hrefs(self) -> list[str]:
         """Return the addresses of the page's links."""
-        return self._attributes("a", "href")
+        return [href for _, href in self.links]
+
+    @cached_property
+    def links(self) -> list[tuple[str, str]]:
+        """Return the text of each link on one line, and its address."""
+        links = ((one, one.get("href")) for one in self._tags["a"])
+        return [(" ".join(_text(one).split()), href) for one, href in links if href is not None]
 
     @cached_property
     def ids(self) -> frozenset[str]:
@@ -156,6 +163,10 @@ class PageMarks:
 
     def _cookie(self) -> Iterable[str]:
         return [cookie.decode("latin-1").partition("=")[0] for cookie in self._response.headers.getlist("Set-Cookie")]
+
+
+def _text(element: Any) -> str:
+    return str(_STRING(element)) if len(element) else element.text or ""
 
 
 def _host(url: str) -> str | None:

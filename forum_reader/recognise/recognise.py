@@ -97,7 +97,6 @@ class Recognition(msgspec.Struct, frozen=True, kw_only=True):
     marks: tuple[str, ...]
     profile: str | None
     html_profile: str | None
-    base_url: str
     comment_ids: str | None = None
 
 
@@ -109,9 +108,7 @@ def recognise(page: TextResponse, marks: PageMarks | None = None) -> Recognition
     found = _weighed(page, marks)
     best = found[0] if found else None
     if best is None:
-        return Recognition(
-            software=None, version=None, score=0.0, marks=(), profile=None, html_profile=None, base_url=base_of(page.url)
-        )
+        return Recognition(software=None, version=None, score=0.0, marks=(), profile=None, html_profile=None)
     others = [one for one in found if one.software != best.software]
     is_sure = _is_sure(found)
     score = round(1 - _DOUBT ** (best.weight - (others[0].weight / 2 if others else 0)), 2)
@@ -122,7 +119,6 @@ def recognise(page: TextResponse, marks: PageMarks | None = None) -> Recognition
         marks=best.marks,
         profile=best.profile if is_sure else None,
         html_profile=(best.table.html_profile or best.profile) if is_sure else None,
-        base_url=_base(best.table, page, best.page) if is_sure else base_of(page.url),
         comment_ids=best.table.comment_ids if is_sure else None,
     )
 
