@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -15,12 +15,12 @@ from lxml import etree
 
 from forum_reader.dates import post_calendar
 from forum_reader.dates.language import known_language, writes_day_first
+from forum_reader.definition.fields import Fields
 from forum_reader.errors import SiteError
 from forum_reader.fields import post_marks
 from forum_reader.page.records import SeenLink, SeenPost, Software
 
 if TYPE_CHECKING:
-    from forum_reader.definition.fields import Fields
     from forum_reader.definition.site import Site
     from forum_reader.page.response import TextResponse
     from forum_reader.reading.read_page import CommentsPage
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 _CLOSE = 30 / 10_000  # posts of one month, in order, leave no doubt of their dates
 _TINY = 1e-9
 _NUMBER = re.compile(r"(?<!\d)\d+$")
+
+
+SomeFields = TypeVar("SomeFields", bound=Fields)
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,10 +125,9 @@ class ProfileReader:
         from forum_reader.reading.read_page import read_comments
 
         profile = self._found.html_profile
-        site = _site(profile, urlsplit(self._response.url).netloc, language) if profile else None
+        site = _site(profile, urlsplit(self._response.url).netloc, language, of_posts=not with_title) if profile else None
         if site is None or site.pages.comments.format != "html":
             return None
-        site = site if with_title else _of_posts(site)
         root = deepcopy(self._root) if site.pages.comments.shape else self._root  # it is arranged
         try:
             return read_comments(site, self._response, "0", None, root=root, classes=self._marks.of("class"), whole=False)
@@ -170,14 +172,20 @@ _SHOWN = frozenset({"id", "body", "parent_id", "number", "parent_number", "autho
 
 
 def _of_posts(site: Site) -> Site:
-    """Return the site without fields that no post shows, each of which is a search in the page or its rows."""
+    """Return the site without the searches that find no post: of other fields, and of signs that a page is one of its kind, as
+    the posts are graded.
+    """
     page = site.pages.comments
-    given = {name: _shown(fields) for name, fields in (("fields", page.fields), ("post", page.post)) if fields is not None}
+    post = page.post and _shown(page.post)
+    given: dict[str, Any] = {"fields": _shown(page.fields), "post": post, "gone": None, "block_page": None, "container": None}
+    if post is None and not page.repeats_post:
+        given["current"] = None
     return site.model_copy(update={"pages": site.pages.model_copy(update={"comments": page.model_copy(update=given)})})
 
 
-def _shown(fields: Fields) -> Fields:
-    return fields.model_copy(update={"declared": tuple(one for one in fields.declared if one[0] in _SHOWN)})
+def _shown(fields: SomeFields) -> SomeFields | None:
+    declared = tuple(one for one in fields.declared if one[0] in _SHOWN)
+    return fields.model_copy(update={"declared": declared}) if declared else None
 
 
 @lru_cache(maxsize=64)
@@ -190,13 +198,13 @@ def _last_number(text: str) -> str:
     return found[0] if found else text
 
 
-def _site(profile: str, host: str, language: str | None) -> Site | None:
-    site = _built(profile, language)
+def _site(profile: str, host: str, language: str | None, *, of_posts: bool = False) -> Site | None:
+    site = _built(profile, language, of_posts=of_posts)
     return site.model_copy(update={"base_url": f"https://{host}"}) if site else None
 
 
 @lru_cache(maxsize=128)
-def _built(profile: str, language: str | None) -> Site | None:
+def _built(profile: str, language: str | None, *, of_posts: bool) -> Site | None:
     from pathlib import Path
 
     from forum_reader.definition import layers
@@ -204,6 +212,7 @@ def _built(profile: str, language: str | None) -> Site | None:
 
     try:
         own = {"profile": profile, "base_url": "https://forum.example", "forums": ["?"]}
-        return site_of(layers.read(Path("read.toml"), own | ({"language": language} if language else {})))
+        site = site_of(layers.read(Path("read.toml"), own | ({"language": language} if language else {})))
     except SiteError:
         return None
+    return _of_posts(site) if of_posts else site

@@ -37,6 +37,7 @@ _EDGES = BREAKS.keys() | _CELLS | {"br", "cite"}
 _EMOJI = re.compile("[\u203c\u2049\u2122\u2139\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]")
 _NAMED_EMOJI = re.compile(r"emoji|smil(?:ey|ie)|emoticon", re.IGNORECASE)
 _LONGEST_EMOJI = 30  # characters
+_HIDDEN_TEXT = HIDDEN - {"script", "style", "noscript", "head"}
 _STRING = etree.XPath("string()", smart_strings=False)
 _SPACE = frozenset(" \t\n\r\f\u200b")
 _SPACES = re.compile(r"[ \t\n\r\f\u200b]+")
@@ -63,11 +64,17 @@ def text_of_elements(elements: Iterable[Any]) -> str | None:
 def shown_characters(root: Any) -> int:
     """Return the number of characters that a page shows."""
     body = next(root.iter("body"), root)
-    return _length(body) - sum(map(_length, body.iter(*HIDDEN - {"noscript", "head"})))
+    text, parts, at = str(_STRING(body)), [], 0
+    for script in body.iter("script", "style"):
+        if hidden := script.text:  # its whole content
+            start = text.find(hidden, at)
+            if start >= 0:
+                parts.append(text[at:start])
+                at = start + len(hidden)
+    return _length("".join((*parts, text[at:]))) - sum(_length(str(_STRING(one))) for one in body.iter(*_HIDDEN_TEXT))
 
 
-def _length(element: Any) -> int:
-    text = _STRING(element) if len(element) else element.text or ""
+def _length(text: str) -> int:
     return len(" ".join(text.split()))
 
 
