@@ -29,7 +29,7 @@ from forum_reader.readers.list_rows import teasers, without_teasers
 from forum_reader.readers.repeated_blocks import BlockSet, blocks_of
 from forum_reader.readers.schema_org import marked_places
 from forum_reader.readers.structure import Fields, PostPattern, infer_posts, posts_of
-from forum_reader.reading.parse_body import read_at, root_of
+from forum_reader.reading.parse_body import FRAME_TAGS, by_tag, read_at, root_of
 from forum_reader.reading.reading_budget import extraordinary
 
 from .address_shape import target_of
@@ -122,7 +122,7 @@ def opened(response: TextResponse) -> OpenedPage | None:
         tree = PageTree(root, keep=True)
     except PageTooLarge:
         return None
-    frame = frame_of(root)
+    frame = frame_of(root, by_tag(root, *FRAME_TAGS))
     made = read_at(response)
     calendar = Calendar(min(made, datetime.now(UTC)), frame.language)
     marks = find_marks(tree)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -74,16 +74,21 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """The next page of the rows, where a profile names it."""
 
 
-def frame_of(root: Any) -> PageFrame:
-    """Return the frame of a page. Title: the heading, else the window's title."""
-    headings = [(one.tag, text) for one in root.iter("h1", "h2", "h3") if 2 < len(text := _on_one_line(one)) < _LONGEST_HEADING]
+def frame_of(root: Any, elements: Mapping[str, Sequence[Any]]) -> PageFrame:
+    """Return the frame of a page. `elements`: its elements by tag. Title: the heading, else the window's title."""
+    headings = [
+        (tag, text)
+        for tag in ("h1", "h2", "h3")
+        for one in elements[tag]
+        if 2 < len(text := _on_one_line(one)) < _LONGEST_HEADING
+    ]
     heading = next((text for tag, text in headings if tag == "h1"), None)
-    title = root.findtext(".//title")
+    title = next((one.text for one in elements["title"]), None)
     shown = " ".join(title.split()) if title else None
     if heading and shown and heading.lower() not in shown.lower():
         heading = next((text for _, text in headings if len(text) > 4 and text.lower() in shown.lower()), None)
-    following = next((link.get("href") for link in root.iter("link") if (link.get("rel") or "").lower() == "next"), None)
-    base = next((href for one in root.iter("base") if (href := one.get("href"))), None)
+    following = next((link.get("href") for link in elements["link"] if (link.get("rel") or "").lower() == "next"), None)
+    base = next((href for one in elements["base"] if (href := one.get("href"))), None)
     return PageFrame(title=heading or shown, language=language_of(root), next=following, base=base)
 
 

@@ -124,7 +124,7 @@ def _opened(html: str, url: str, now: datetime, *, profiles: bool) -> _Page:
     root = _root(html, url)
     response = FetchedPage.of_text(url, html, (("Content-Type", "text/html"), ("Date", format_datetime(now))))
     own = PageMarks(response, root)
-    frame = frame_of(root)
+    frame = frame_of(root, own.elements)
     profile = ProfileReader(response, root, own, now) if profiles else None
     profile = profile if profile and profile.software else None
     return _Page(html, url, root, own, frame, Calendar(now, frame.language), profile)
@@ -144,7 +144,7 @@ def _ask_readers(page: _Page, *, compare: bool) -> None:
     found = page.found
     if page.profile:
         found[Reader.PROFILE] = page.profile.posts()
-        words = max(1, shown_characters(page.root) - sum(len(text) for text, _ in page.own.links))
+        words = max(1, shown_characters(page.root, page.own.elements) - sum(len(text) for text, _ in page.own.links))
         if not compare and _is_enough(page, words):
             page.grades = {Reader.PROFILE: grade(found[Reader.PROFILE], words)}
             return

@@ -20,6 +20,8 @@ from forum_reader.definition.selectors import xml_text
 from .parse_body import tree_of
 
 HIDDEN = frozenset({"script", "style", "template", "noscript", "head", "iframe", "object", "svg", "textarea", "select", "button"})
+HIDDEN_TAGS = ("script", "style", "select", "button", "textarea")
+"""Those with much text."""
 _PARAGRAPHS = frozenset(
     {"p", "blockquote", "ul", "ol", "dl", "pre", "table", "h1", "h2", "h3", "h4", "h5", "h6", "figure", "details", "hr"}
 )
@@ -37,7 +39,6 @@ _EDGES = BREAKS.keys() | _CELLS | {"br", "cite"}
 _EMOJI = re.compile("[\u203c\u2049\u2122\u2139\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]")
 _NAMED_EMOJI = re.compile(r"emoji|smil(?:ey|ie)|emoticon", re.IGNORECASE)
 _LONGEST_EMOJI = 30  # characters
-_HIDDEN_TEXT = HIDDEN - {"script", "style", "noscript", "head"}
 _STRING = etree.XPath("string()", smart_strings=False)
 _SPACE = frozenset(" \t\n\r\f\u200b")
 _SPACES = re.compile(r"[ \t\n\r\f\u200b]+")
@@ -61,17 +62,17 @@ def text_of_elements(elements: Iterable[Any]) -> str | None:
     return writer.text() or None
 
 
-def shown_characters(root: Any) -> int:
-    """Return the number of characters that a page shows."""
-    body = next(root.iter("body"), root)
-    text, parts, at = str(_STRING(body)), [], 0
-    for script in body.iter("script", "style"):
-        if hidden := script.text:  # its whole content
-            start = text.find(hidden, at)
-            if start >= 0:
-                parts.append(text[at:start])
-                at = start + len(hidden)
-    return _length("".join((*parts, text[at:]))) - sum(_length(str(_STRING(one))) for one in body.iter(*_HIDDEN_TEXT))
+def shown_characters(root: Any, elements: Mapping[str, Sequence[Any]]) -> int:
+    """Return the number of characters that a page shows. `elements`: its elements by tag."""
+    text, parts, at = str(_STRING(next(iter(elements["body"]), root))), [], 0
+    hidden = {tag: [one for one in elements[tag] if one.getparent().tag != "head"] for tag in HIDDEN_TAGS}
+    for script in hidden.pop("script"):
+        whole = script.text
+        if whole and (start := text.find(whole, at)) >= 0:
+            parts.append(text[at:start])
+            at = start + len(whole)
+    shown = _length("".join((*parts, text[at:])))
+    return shown - sum(_length(str(_STRING(one))) for several in hidden.values() for one in several)
 
 
 def _length(text: str) -> int:

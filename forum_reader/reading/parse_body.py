@@ -129,6 +129,18 @@ def _parsed(markup: str | bytes) -> Any:
     return etree.fromstring(b"<html/>", parser=parser) if root is None else root
 
 
+FRAME_TAGS = ("body", "title", "base", "link", "h1", "h2", "h3")
+"""Elements that name a page and the pages next to it."""
+
+
+def by_tag(root: Any, *tags: str) -> dict[str, list[Any]]:
+    """Return the elements of these tags, in one search of the tree."""
+    found: dict[str, list[Any]] = {tag: [] for tag in tags}
+    for element in root.iter(*found):
+        found[element.tag].append(element)
+    return found
+
+
 def not_too_large(root: Any) -> None:
     """Raise UnreadablePage for a tree of more or deeper elements than any page of a forum has."""
     if (elements := int(_count(root))) > _MOST_ELEMENTS:

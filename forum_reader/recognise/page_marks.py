@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import cached_property
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, get_args
 from urllib.parse import urlsplit
 
 from lxml import etree
 
 from forum_reader.definition.selectors import class_names
-from forum_reader.reading.parse_body import markup_root
+from forum_reader.reading.html_text import HIDDEN_TAGS
+from forum_reader.reading.parse_body import FRAME_TAGS, by_tag, markup_root
 
 if TYPE_CHECKING:
     from forum_reader.page.response import TextResponse
@@ -40,7 +40,7 @@ _MOST_LINKS = 2000
 _LAST_LINKS = 40
 _IDS = etree.XPath("//@id", smart_strings=False)
 _STRING = etree.XPath("string()", smart_strings=False)
-_MARKED = ("a", "input", "button", "select", "script", "link", "meta")  # whose attributes are marks
+_MARKED = ("a", "input", "script", "meta")  # whose attributes are marks
 
 
 class PageMarks:
@@ -70,9 +70,9 @@ class PageMarks:
     def addresses(self) -> str:
         """Return the page's links and addresses in its head, one a line in one form, to find the forum's root."""
         lines = [f'href="{href}"' for href in self.hrefs[:_MOST_LINKS]]
-        linked = (one for one in self._tags["link"] if one.get("href") is not None)
+        linked = (one for one in self.elements["link"] if one.get("href") is not None)
         lines += [f'<link rel="{one.get("rel", "")}" href="{one.get("href")}"' for one in linked]
-        named = (one for one in self._tags["meta"] if one.get("name") is not None and one.get("content") is not None)
+        named = (one for one in self.elements["meta"] if one.get("name") is not None and one.get("content") is not None)
         lines += [f'<meta name="{one.get("name")}" content="{one.get("content")}"' for one in named]
         return "\n".join(lines)
 
@@ -84,7 +84,7 @@ class PageMarks:
     @cached_property
     def links(self) -> list[tuple[str, str]]:
         """Return the text of each link on one line, and its address."""
-        links = ((one, one.get("href")) for one in self._tags["a"])
+        links = ((one, one.get("href")) for one in self.elements["a"])
         return [(" ".join(_text(one).split()), href) for one, href in links if href is not None]
 
     @cached_property
@@ -93,15 +93,12 @@ class PageMarks:
         return frozenset(_IDS(self._root))
 
     @cached_property
-    def _tags(self) -> dict[str, list[Any]]:
-        """Return the elements of the tags that marks are read from."""
-        found: dict[str, list[Any]] = {tag: [] for tag in _MARKED}
-        for element in self._root.iter(*_MARKED):
-            found[element.tag].append(element)
-        return found
+    def elements(self) -> dict[str, list[Any]]:
+        """Return the elements of the tags that are asked for, by tag."""
+        return by_tag(self._root, *_MARKED, *FRAME_TAGS, *HIDDEN_TAGS)
 
     def _attributes(self, tag: str, name: str) -> list[str]:
-        return [value for element in self._tags[tag] if (value := element.get(name)) is not None]
+        return [value for element in self.elements[tag] if (value := element.get(name)) is not None]
 
     def _class(self) -> Iterable[str]:
         return class_names(self._root)
@@ -127,7 +124,7 @@ class PageMarks:
         return [*self._attributes("script", "src"), *self._attributes("link", "href")]
 
     def _meta(self) -> Iterable[str]:
-        for element in self._tags["meta"]:
+        for element in self.elements["meta"]:
             name = element.get("name") or element.get("property")
             if name and (content := element.get("content")) is not None:
                 yield f"{name.lower()}={' '.join(content.split())}"
@@ -137,7 +134,7 @@ class PageMarks:
 
     def _script(self) -> Iterable[str]:
         left = _MOST_SCRIPT
-        for script in (element.text for element in self._tags["script"]):
+        for script in (element.text for element in self.elements["script"]):
             if script and left > 0:
                 yield script[: min(_SCRIPT_HEAD, left)]
                 left -= len(script)
@@ -151,7 +148,7 @@ class PageMarks:
         """Yield the attributes of <html> and <body>."""
         if self._root.tag != "html":
             return []
-        frames = [self._root, *islice(self._root.iter("body"), 1)]
+        frames = [self._root, *self.elements["body"][:1]]
         return [f"{one.tag} {name}={value}" for one in frames for name, value in one.items()]
 
     def _header(self) -> Iterable[str]:

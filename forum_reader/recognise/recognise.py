@@ -125,7 +125,7 @@ def recognise(page: TextResponse, marks: PageMarks | None = None) -> Recognition
 
 def guesses(response: TextResponse) -> list[Guess]:
     """Return the profiles that fit a page, the likeliest first; none where no software is sure."""
-    found = _weighed(response)
+    found = _weighed(response, every=True)
     software = found[0].software if _is_sure(found) else None
     return [
         Guess(profile=one.profile, score=one.weight, marks=one.marks, base_url=_base(one.table, response, one.page))
@@ -156,13 +156,22 @@ def _is_sure(found: list[_Weighed]) -> bool:
     return found[0].weight - max(others, default=0) >= _MARGIN
 
 
-def _weighed(response: TextResponse, known: PageMarks | None = None) -> list[_Weighed]:
-    """Return the profiles that a page has marks of, the heaviest first."""
+def _weighed(response: TextResponse, known: PageMarks | None = None, *, every: bool = False) -> list[_Weighed]:
+    """Return the profiles that a page has marks of, the heaviest first. Without `every` those are left out that are lighter than
+    the heaviest and no heavier than the next software: they decide nothing.
+    """
     page = _Page(known or PageMarks(response))
-    found = []
-    for name, table, quick in _tables(layers.PROFILES):
-        if page.possible.isdisjoint(quick):
-            continue
+    likely = [(page.most(table), name, table, quick) for name, table, quick in _tables(layers.PROFILES) if page.possible & quick]
+    found: list[_Weighed] = []
+    for most, name, table, quick in sorted(likely, key=lambda one: -one[0]):
+        best = max(found, key=lambda one: one.weight, default=None)
+        if (
+            best
+            and not every
+            and most < best.weight
+            and any(most <= one.weight and one.software != best.software for one in found)
+        ):
+            break
         sure, marks = (tuple(mark for mark in given if page.has(mark)) for given in (table.signatures, table.hints))
         if (
             quick.isdisjoint((*sure, *marks))
@@ -197,13 +206,21 @@ class _Page:
                 self.possible |= {mark for mark, text in expressions if text in lines}
         self._known: dict[str, bool] = {}
 
+    def most(self, table: Recognise) -> int:
+        """Return the most that a table can weigh."""
+        return 2 * sum(map(self._may_have, table.signatures)) + sum(map(self._may_have, table.hints))
+
+    def _may_have(self, mark: str) -> bool:
+        return mark in self.possible or mark.startswith("script ")
+
     def has(self, mark: str) -> bool:
         """Return True if the page has a mark."""
+        if not self._may_have(mark):
+            return False
         known = self._known.get(mark)
         if known is None:
             kind, _, pattern = _compiled(mark)
-            may_have = mark in self.possible or kind == "script"
-            known = self._known[mark] = may_have and (pattern is None or self._matches(kind, pattern))
+            known = self._known[mark] = pattern is None or self._matches(kind, pattern)
         return known
 
     def _matches(self, kind: str, pattern: regex.Pattern[str]) -> bool:
