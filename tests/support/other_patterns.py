@@ -66,7 +66,6 @@ BUILT: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "forum_reader/draft/boards.py:_has_id": list,
     "forum_reader/draft/boards.py:of": list,
     "forum_reader/draft/row_fields.py:parent_field": lambda: [("search", one) for one in row_fields._TARGETS],
-    "forum_reader/draft/row_fields.py:_right": list,  # those of its own list, which are literals
     "forum_reader/draft/address_shape.py:_of_path": lambda: [("search", _shape(_DEEP, whole=True).pattern)],
     "forum_reader/draft/address_shape.py:_patterns": lambda: [("match", _shape(one).inner) for one in (_NUMBERED, _NAMED)],
     "forum_reader/draft/address_shape.py:shape_of": lambda: [
