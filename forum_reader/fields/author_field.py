@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from functools import lru_cache
 
 from forum_reader.readers.block_paths import BlockPaths, Place
 
 from . import post_marks
 from .author_names import (
     AROUND,
-    BEFORE_ANSWERED,
     BEFORE_NAME,
     BY,
     ENDS_BY,
@@ -19,27 +17,22 @@ from .author_names import (
     LONGEST,
     RANK,
     REPLY_TITLE,
-    SHORT_NAME,
     SPEECH_VERB,
     VERB,
 )
 
 _LIKELY = 0.3
 _NEARLY_SURE = 0.45
-_ONLY_ONE = 0.31  # where nothing else looks like an author
 _MOST_PLACES = 12
 _HANDLE = re.compile(r"(?<=\S)\s+@[\w.-]+(?:@[\w.-]+)?$")
 _BUTTON = re.compile(r"\[(?!delet|remov)[^\[\]]*\]|@ .*", re.IGNORECASE)  # or the answered author
 _REPLY = re.compile(r"in-?repl|reply-?(?:to|author|name|user)|replied|parent-?author", re.IGNORECASE)
-_TITLES = frozenset({"h1", "h2", "h3", "title"})
-_TITLE = re.compile(r"subject|title", re.IGNORECASE)
 _NOBODY = re.compile(
     r"anon(?:ymous|yme?|imo|ym)?|guest|gast|invité|invitado|ospite|гость|аноним|nobody|匿名(?:用户|さん)?|"
     r"名無し(?:さん)?|익명",
     re.IGNORECASE,
 )
 _NUMBERED = re.compile(r"\s#\s?\d+$|^[^\W\d_][^:：\n]{0,24}[:：][\d.,\s]+$")
-_INITIALS = re.compile(r"[A-Z0-9]{1,2}|\w")
 _STANDING_OUT = frozenset({"b", "strong", "h2", "h3", "h4", "h5", "h6", "a", "dt", "th"})
 
 
@@ -127,15 +120,7 @@ def _may_be_name(paths: BlockPaths, i: int) -> bool:
     if not 0 < paths.tree.size(i) <= LONGEST or i in paths.marks.dates or not paths.has_letters(i):
         return False
     text = paths.string(i)
-    if _BUTTON.fullmatch(text) or BEFORE_NAME.search(text) or _BADGE.fullmatch(text) or _FIGURE.fullmatch(text):
-        return False
-    return not (_INITIALS.fullmatch(text) and _is_picture(paths, i))
-
-
-def _is_picture(paths: BlockPaths, i: int) -> bool:
-    """Return True if an element replaces an avatar picture: a letter."""
-    up = paths.tree.parent[i]
-    return any("avatar" in paths.names(one).lower() for one in (i, up, *range(i + 1, min(paths.tree.end[i], i + 3))))
+    return not (_BUTTON.fullmatch(text) or BEFORE_NAME.search(text) or _BADGE.fullmatch(text) or _FIGURE.fullmatch(text))
 
 
 def _score(paths: BlockPaths, place: Place) -> float:
@@ -159,11 +144,9 @@ def _score(paths: BlockPaths, place: Place) -> float:
     distinct = len({text.lower() for text in strings})
     if distinct == 1 and _NOBODY.fullmatch(strings[0]):
         return 0.5 * paths.presence(place)
-    if not known and paths.count == 1:  # nothing to compare with
-        return _NEARLY_SURE if any(_may_sign(paths, i) for i in elements) else 0.0
     if not known:
         return _name_score(paths, place, elements, strings)
-    if distinct == 1 and len(strings) > 3 and not (linked == 1 and (hinted == 1 or _are_one(paths, sample))):
+    if distinct == 1 and len(strings) > 3 and not linked == hinted == 1:
         return 0.0  # a button, a title
     dated = sum(i in paths.marks.dates for i in sample) / len(sample)
     quoted = sum(paths.in_quote(i) for i in sample) / len(sample)
@@ -171,7 +154,6 @@ def _score(paths: BlockPaths, place: Place) -> float:
     score += 0.1 * min(1.0, distinct / len(strings) * 2) - 0.8 * dated - 0.6 * quoted
     score -= 0.2 * (sum(map(len, strings)) > 30 * len(strings)) + 0.2 * any(text.count(" ") > 4 for text in strings)
     score -= 0.5 * any(_REPLY.search(paths.names(i) + paths.names(tree.parent[i])) for i in sample)
-    score -= 0.8 * sum(_is_answered(paths, i) for i in elements) / len(elements)
     score -= 0.6 * sum(_is_mention(paths, i) for i in sample) / len(sample)
     return score - 0.02 * min(5, place.count / len(place.first) - 1)
 
@@ -198,16 +180,11 @@ def _is_labelled(paths: BlockPaths, i: int) -> bool:
     return is_plain and LABELLED.match(paths.string(i)) is not None
 
 
-def _are_one(paths: BlockPaths, elements: list[int]) -> bool:
-    """Return True if all elements link to one profile: the page's only author."""
-    return len({profile_of(paths, i) for i in elements}) == 1 and not paths.in_quote(elements[0])
-
-
 def _are_no_names(strings: list[str]) -> bool:
     """Return True if the strings cannot be names: actions (`answered`), post numbers (`message #7`, `Posts: 133`), repeated
-    titles (`Re: Lamps`), initials of a picture, or ranks.
+    titles (`Re: Lamps`), or ranks.
     """
-    if len(strings) > 1 and (all(map(_INITIALS.fullmatch, strings)) or all(map(RANK.fullmatch, strings))):
+    if all(map(RANK.fullmatch, strings)):
         return True
     titles = sum(bool(REPLY_TITLE.match(text)) for text in strings)
     return 2 * titles >= len(strings) or all(VERB.fullmatch(text) or _NUMBERED.search(text) for text in strings)
@@ -223,25 +200,11 @@ def _is_mention(paths: BlockPaths, i: int) -> bool:
     return own > LONGEST
 
 
-def _is_answered(paths: BlockPaths, i: int) -> bool:
-    """Return True if the text right before an element is `in reply to`."""
-    before = paths.tree.first_text[i] - 1
-    return before >= 0 and _ends_in_reply_to(paths.tree.texts[before].strip()[-LONGEST:])
-
-
-@lru_cache(maxsize=2048)
-def _ends_in_reply_to(text: str) -> bool:
-    return bool(BEFORE_ANSWERED.search(text))
-
-
 def _name_score(paths: BlockPaths, place: Place, elements: list[int], strings: list[str]) -> float:
     """Score a place that neither a link nor a class marks as an author: names are short, begin a block, repeat, are quoted."""
     if max(map(len, strings)) > 40 or any(i in paths.marks.dates for i in elements):
         return 0.0
     distinct = len(set(strings))
-    if distinct == 1 and len(strings) == paths.count > 1:  # the page's only author
-        is_word = VERB.match(strings[0]) or BEFORE_NAME.match(strings[0])
-        return 0.0 if is_word or not all(_may_sign(paths, i) for i in elements) else _ONLY_ONE
     if (
         distinct < 2
         or distinct < min(3.0, 0.2 * len(strings))
@@ -253,25 +216,12 @@ def _name_score(paths: BlockPaths, place: Place, elements: list[int], strings: l
     for number, i in place.first.items():
         block = paths.blocks[number]
         depth += (i - block.start) / max(1, block.end - block.start)
-    headed = sum(_names_date(paths, i) for i in elements[:6]) / len(elements[:6])
+    headed = sum(_heads_date(paths, i) or _stands_before_date(paths, i) for i in elements[:6]) / len(elements[:6])
     score = 0.2 + 0.2 * headed + 0.1 * (distinct < len(strings)) + 0.1 * paths.presence(place) - 0.1 * min(words, 3)
     score -= 0.2 * depth / len(place.first)
     score += 0.12 * (paths.tree.tag[elements[0]] in _STANDING_OUT) + 0.15 * all(SPEECH_VERB.search(text) for text in strings)
     score -= 0.15 * any(post_marks.suggests_meta(paths.names(i)) for i in elements[:4])
     return score
-
-
-def _may_sign(paths: BlockPaths, i: int) -> bool:
-    """Return True if an element is a name before a date, and neither a title nor a label (`Joined: 2014`)."""
-    text = paths.string(i)
-    titled = paths.tree.tag[i] in _TITLES or _TITLE.search(paths.names(i))
-    if len(text) > SHORT_NAME or titled or text.endswith((":", "：")) or not _names_date(paths, i):
-        return False
-    return text not in paths.headings()
-
-
-def _names_date(paths: BlockPaths, i: int) -> bool:
-    return _heads_date(paths, i) or _stands_before_date(paths, i)
 
 
 def _heads_date(paths: BlockPaths, i: int) -> bool:

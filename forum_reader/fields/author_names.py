@@ -38,14 +38,6 @@ LABELLED = re.compile(
 """`Author: ida` as plain text, without a link."""
 ENDS_BY = re.compile(r"\s(?:by|von|par|por|da|door|av|af|przez|от)\s*[:：]?$", re.IGNORECASE)
 BEFORE_NAME = re.compile(rf"(?:{_BY_WORDS}|{_LABELS})\s*[:：]?$", re.IGNORECASE)
-BEFORE_ANSWERED = re.compile(
-    r"(?:(?:repl(?:y|ies|ied|ying)|respon(?:se|ded|ds|ding)|answer(?:s|ed|ing)?) to|answered|antwort(?:ete)? (?:an|auf)|"
-    r"(?:réponse|répond|répondu) à|(?:respuesta|respondió|responde) a|(?:resposta|respondeu|responde) a|"
-    r"(?:risposta|risposto|risponde) a|(?:antwoord|reactie) (?:aan|op)|sva?r(?:te|ar|ade)? (?:på|til|till)|"
-    r"odpowied(?:zi|ź|ział) (?:do|na|dla)|vastaus|yanıt|(?:в )?ответ(?:ил[аи]?)?(?: на| для)?|у відповідь|"
-    r"回[复覆應应]了?|返信先?|답글|ตอบกลับ)\s*+(?:[:：]\s*+)?@?$",
-    re.IGNORECASE,
-)
 SPEECH_VERB = re.compile(
     r"(?<!\s)(?:\s++(?:says?|said|wrote|writes|schrieb|schreibt|sagte?|meinte?|a écrit|écrit|a dit|dit|dice|dijo|escribió|"
     r"comentó|disse|escreveu|comentou|scrive|ha scritto|ha detto|zegt|zei|schreef|säger|skriver|skrev|kirjoitti|sanoo|napisał\w*|"
@@ -74,51 +66,20 @@ _A_DAY = 3  # precision of a date
 _COLONS = " :："
 _MOST_WORDS = 4
 _MOST_LABELLED = 0.6  # of the blocks
-_NEARLY_ALL = 0.9
-_LONGEST_TIME = 12  # characters
-_IN_BRACKETS = re.compile(r"(?<!\s)\s*+\([^()]*+\)$")
-_MOST_TEXTS = 60
-_MOST_ABOVE = 3  # texts between a name and the member's details
-_OF_MEMBER = re.compile(
-    r"(?:joined|registered|member since|posts|messages|beiträge|dabei seit|registriert|mitglied seit|inscrit|mensajes|"
-    r"registrado|messaggi|registrato|сообщени[йя]|регистрация|注册时间?|帖子)\s*[:：]",
-    re.IGNORECASE,
-)
 _FIRST_TEXTS = 8  # of a block
 
 
 def find_names(paths: BlockPaths, authors: dict[int, int]) -> dict[int, str]:
     """Find names without a separate element: of blocks without an author where others have one (`by ida: `), or of most
-    blocks after a label (`<b>From:</b> ida <ida@example.org>`), above the date, or before the text (`ida: I think so`).
+    blocks after a label (`<b>From:</b> ida <ida@example.org>`) or before the date.
     """
     if len(authors) >= 0.5 * paths.count:
-        found = _names_by(_by_parts, paths, authors, 0)
-        if not found and len(authors) < paths.count and all(_is_before_date(paths, i) for i in list(authors.values())[:6]):
-            found = _names_by(_before_date, paths, authors, 0)  # guests have no link
-        return found
-    for read, least, different in _READERS:
+        return _names_by(_by_parts, paths, authors, 0)
+    for read, different in ((_after_label, 1), (_labelled, 2)):
         found = _names_by(read, paths, authors, _FIRST_TEXTS)
-        if len(found) >= least * paths.count and len(set(found.values())) >= min(different, len(found)):
+        if len(found) >= _MOST_LABELLED * paths.count and len(set(found.values())) >= min(different, len(found)):
             return found
-        if paths.count == 1:
-            break  # one post: a name and a heading look the same
     return {}
-
-
-def above_details(paths: BlockPaths) -> str | None:
-    """Return the name above a member's details: `ida`, `Junior Member`, `Posts: 12`, `Joined: 5 March 2011`."""
-    start, end = paths.blocks[0].texts
-    texts = [" ".join(text.split()) for text in paths.tree.texts[start : min(end, start + _MOST_TEXTS)]]
-    first = next((k for k, text in enumerate(texts) if _OF_MEMBER.match(text)), 0)
-    above = reversed(texts[max(0, first - _MOST_ABOVE) : first])
-    return next((name for text in above if not RANK.fullmatch(text) and (name := _plain_name(text))), None)
-
-
-def _is_before_date(paths: BlockPaths, i: int) -> bool:
-    """Return True if the text behind an author names the day."""
-    after = paths.tree.last_text[i]
-    texts = paths.tree.texts[after : after + 1]
-    return any(len(text) <= DATE_LONGEST and (date := spotted(text)) is not None and date.precision >= _A_DAY for text in texts)
 
 
 def _names_by(
@@ -189,34 +150,3 @@ def _before_date(texts: list[str], k: int) -> str | None:
     if VERB.fullmatch(name):
         return None
     return name if 0 < len(name) <= SHORT_NAME and name.count(" ") < _MOST_WORDS and any(map(str.isalpha, name)) else None
-
-
-def _above_date(texts: list[str], k: int) -> str | None:
-    """Read the text before one that is a date and no more: `ida (Member)`, `5 March 2023, 10:14`."""
-    if k == 0 or len(texts[k]) > DATE_LONGEST or (date := spotted(texts[k])) is None or date.precision < _A_DAY:
-        return None
-    if len(_BEFORE_DATE.sub("", texts[k][: date.span[0]])) > 1 or len(texts[k]) - date.span[1] > _LONGEST_TIME:
-        return None
-    return _plain_name(_IN_BRACKETS.sub("", texts[k - 1]))
-
-
-def _before_text(texts: list[str], k: int) -> str | None:
-    """Read the words before the first colon of a block: `ida: I think so`."""
-    name, colon, text = texts[k].partition(":") if k == 0 else ("", "", "")
-    return _plain_name(name) if colon and text.startswith(" ") else None
-
-
-def _plain_name(text: str) -> str | None:
-    name = text.strip(AROUND)
-    words = name.count(" ") + 1
-    is_other = VERB.fullmatch(name) or REPLY_TITLE.match(text) or name.endswith((".", "!", "?")) or name[:1].isdigit()
-    return name if 0 < len(name) <= SHORT_NAME and words < _MOST_WORDS and any(map(str.isalpha, name)) and not is_other else None
-
-
-_READERS = (
-    (_after_label, _MOST_LABELLED, 1),
-    (_labelled, _MOST_LABELLED, 2),
-    (_above_date, _NEARLY_ALL, 2),
-    (_before_text, _NEARLY_ALL, 2),
-)
-"""Each with the least share of blocks that must have such a name, and the least number of different names."""

@@ -10,9 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from forum_reader.dates.dates_in_text import LONGEST, spotted
 from forum_reader.dates.post_calendar import Calendar
-from forum_reader.page.page_tree import PageTree
 from forum_reader.readers.block_paths import BlockPaths
 from forum_reader.readers.checks import order
 
@@ -137,17 +135,11 @@ def _score(
     score = 0.5 * len(known) / paths.count + 0.35 * in_order + 0.08 * exact
     score += 0.05 * share * sum(tree.tag[i] == "time" or "datetime" in tree.attributes[i] for i in sample)
     score -= 0.7 * share * sum(paths.in_quote(i) for i in sample)
-    score -= 0.7 * share * sum(_is_of(paths, i, edit=True) or _is_of(paths, i) for i in sample)
     score -= 0.3 * _follows_author(paths, moments, authors)
+    score -= 0.7 * share * sum(_is_of(paths, i, edit=True) or _is_of(paths, i) for i in sample)
     position = share * sum(found[number] - paths.blocks[number].start for number in numbers[:6])
-    length = share * sum(_own_length(tree, i) for i in sample)
+    length = share * sum(tree.size(i) for i in sample)
     return score - min(0.1, position / 2000) - 0.2 * (length > 60), moments
-
-
-def _own_length(tree: PageTree, i: int) -> int:
-    """Return the length of an element's longest text outside of inner elements; of all its text, where it has none outside."""
-    own = [len(tree.texts[k]) for k in range(tree.first_text[i], tree.last_text[i]) if tree.owner[k] == i]
-    return max(own, default=tree.size(i))
 
 
 def _is_of(paths: BlockPaths, i: int, *, edit: bool = False) -> bool:
@@ -162,8 +154,6 @@ def _is_of(paths: BlockPaths, i: int, *, edit: bool = False) -> bool:
 
 def _is_named(paths: BlockPaths, i: int, words: re.Pattern[str], *, by_class: bool) -> bool:
     tree = paths.tree
-    if (line := _line_of(paths, i)) and _is_before_number(words, line):
-        return True
     up = i
     for _ in range(3):
         if up < 0 or tree.size(up) > _LONGEST or paths.has_date(up, i):  # words before another date are of that
@@ -171,28 +161,10 @@ def _is_named(paths: BlockPaths, i: int, words: re.Pattern[str], *, by_class: bo
         text = (
             paths.string(up) if by_class else " ".join(tree.texts[tree.first_text[up] : tree.last_text[i]])
         )  # text behind the date belongs to other elements
-        if _is_before_number(words, text) or (by_class and post_marks.suggests_edited(paths.names(up))):
+        if words.search(text.lower()) or (by_class and post_marks.suggests_edited(paths.names(up))):
             return True
         up = tree.parent[up]
     return False
-
-
-def _line_of(paths: BlockPaths, i: int) -> str:
-    """Return the line of a multi-line element that holds its date."""
-    tree, precision = paths.tree, paths.marks.dates[i].precision
-    own = [k for k in range(tree.first_text[i], tree.last_text[i]) if tree.owner[k] == i and len(tree.texts[k]) <= LONGEST]
-    lines = (tree.texts[k] for k in own) if len(own) > 1 else ()
-    return next((line for line in lines if (date := spotted(line)) is not None and date.precision == precision), "")
-
-
-def _is_before_number(words: re.Pattern[str], text: str) -> bool:
-    """Return True if one of the words stands before the first number: `edited 21.4.`, not `20.4. (edited 21.4.)`."""
-    text = text.lower()
-    number = _NUMBER.search(text)
-    if number is None or number.start() < 3:
-        return words.search(text) is not None
-    match = words.search(text, 0, number.start() + _LONGEST_WORD)
-    return match is not None and match.start() < number.start()
 
 
 def _follows_author(paths: BlockPaths, moments: dict[int, datetime | None], authors: dict[int, int]) -> float:

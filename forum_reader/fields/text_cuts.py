@@ -20,19 +20,12 @@ LONGEST_SIGNATURE = 600  # characters
 _NUMBER = re.compile(r"#?\d[\d.,:]{0,12}")
 _LONGEST_NOTE = 200  # characters of a note that a post was edited
 _MOST_HAVE = 0.5  # of the blocks
-_MOST_BUTTONS = 40  # characters in one line with author and date
+_MOST_BUTTONS = 40  # characters in one line with author and date  # characters in one line with author and date
 _MOST_BEFORE = 4  # texts of a body before its date
 _LABEL = 160  # characters of a text that is the same in most posts: `ida replied to: Lamps`
 _NOT_SHOWN = re.compile(r"display\s*:\s*none", re.IGNORECASE)
-_LINE = re.compile(r"_{8,}|-{15,}")
-_MOST_SIGNED = 12  # texts
-_DETAIL = re.compile(r"\s*[^\W\d_][^:：\n]{1,24}[:：](?!//)")
-_MOST_DETAILS = 400  # characters about an author
-_MOST_LABELLED = 0.6  # of the blocks
 _LEAST_POSTS = 3  # to find a text that follows the author
 _LONGEST_FIXED = 1000  # characters of a text below a name
-_LEAST_LABELS = 0.4  # of the lines
-_HEAD = 6  # elements of a body, of which one may be its title
 _MOST_FEET = 5  # elements at the end of a body
 
 
@@ -49,21 +42,10 @@ def find_cuts(
         for other in (authors.get(number), dates.get(number)):
             if other is not None:
                 cuts[number].extend(_own_texts(tree, other, root))
-    lines: dict[str, dict[int, Range]] = defaultdict(dict)
-    same: dict[int, bool] = {}
-    has_title = tree.tag.count("h1") == 1
     for number, root in roots.items():
         cuts[number].extend(_edit_notes(paths, number, root))
         cuts[number].extend(_heads(tree, root, authors.get(number), dates.get(number)))
-        if has_title:
-            cuts[number].extend(_title(tree, root))
-        cuts[number].extend(_feet(paths, root, (authors.get(number), dates.get(number)), same))
-        texts = list(paths.texts_of(number, root))
-        if (signed := _below_line(tree, texts)) is not None:
-            lines[tree.texts[signed].strip()][number] = (signed, tree.last_text[root])
-    for line, below in lines.items():  # a line of hyphens in one post may be its author's
-        for number, signature in below.items() if len(below) > 1 or line[0] == "_" else ():
-            cuts[number].append(signature)
+        cuts[number].extend(_feet(paths, root, (authors.get(number), dates.get(number))))
     left_out: set[int] = set()
     for place in paths.places[1:]:
         if all(post_marks.suggests_signature(paths.names(i)) for i in list(place.first.values())[:3]):
@@ -81,14 +63,6 @@ def find_cuts(
             for number, i in inside:
                 cuts[number].append((tree.first_text[i], tree.last_text[i]))
     return cuts, signatures
-
-
-def _below_line(tree: PageTree, texts: list[int]) -> int | None:
-    """Return the index of a line of underscores or hyphens with a signature below it."""
-    for k in reversed(texts[-_MOST_SIGNED:]):
-        if _LINE.fullmatch(tree.texts[k].strip()):
-            return k if texts[0] < k and tree.chars[texts[-1] + 1] - tree.chars[k] <= LONGEST_SIGNATURE else None
-    return None
 
 
 def _own_texts(tree: PageTree, i: int, root: int | None) -> Iterator[Range]:
@@ -135,18 +109,8 @@ def _heads(tree: PageTree, root: int, author: int | None, date: int | None) -> I
         yield tree.first_text[up], tree.last_text[up]
 
 
-def _title(tree: PageTree, root: int) -> Iterator[Range]:
-    """Yield the title of the thread, the page's only one, at the head of its opening post."""
-    first = (i for i in range(root + 1, min(tree.end[root], root + _HEAD)) if tree.first_text[i] == tree.first_text[root])
-    for i in first:
-        if tree.tag[i] == "h1" and tree.size(i) < tree.size(root):
-            yield tree.first_text[i], tree.last_text[i]
-
-
-def _feet(paths: BlockPaths, root: int, marks: tuple[int | None, ...], same: dict[int, bool]) -> Iterator[Range]:
-    """Yield the last parts of a body whose class marks tags, buttons or votes, that hold author or date and little else, or that
-    are the same in all posts (`same`, by the path).
-    """
+def _feet(paths: BlockPaths, root: int, marks: tuple[int | None, ...]) -> Iterator[Range]:
+    """Yield the last parts of a body whose class marks tags, buttons or votes, or that hold author or date and little else."""
     tree = paths.tree
     last = tree.last_text[root]
     for _ in range(_MOST_FEET):
@@ -157,21 +121,11 @@ def _feet(paths: BlockPaths, root: int, marks: tuple[int | None, ...], same: dic
             i = tree.parent[i]
         if i <= root or tree.first_text[i] <= tree.first_text[root]:
             return
-        is_fixed = tree.size(i) <= _LABEL and (_holds(paths, i, marks) or _is_the_same(paths, i, same))
+        is_fixed = tree.size(i) <= _LABEL and _holds(paths, i, marks)
         if not (is_fixed or post_marks.suggests_meta(paths.names(i))) or post_marks.suggests_body(paths.names(i)):
             return
         yield tree.first_text[i], last
         last = tree.first_text[i]
-
-
-def _is_the_same(paths: BlockPaths, i: int, same: dict[int, bool]) -> bool:
-    """Return True if all blocks, two at least, have the same text at one place."""
-    path = paths.path_of.get(i, 0)
-    if path not in same:
-        place = paths.places[path]
-        everywhere = 1 < len(place.first) == place.count == paths.count
-        same[path] = everywhere and len({paths.string(j) for j in place.first.values()}) == 1
-    return same[path]
 
 
 def _is_not_text(paths: BlockPaths, inside: list[tuple[int, int]], authors: dict[int, int]) -> bool:
@@ -215,11 +169,7 @@ def _without_name(paths: BlockPaths, number: int, i: int, authors: dict[int, int
 
 
 def _is_of_author(paths: BlockPaths, place: Place, authors: dict[int, int]) -> bool:
-    """Return True if a place describes the author: labels that most posts have (`Joined: 2014`), or the same text in all posts
-    of an author.
-    """
-    if paths.presence(place) > _MOST_HAVE and _has_labels(paths, place):
-        return True
+    """Return True if a place describes the author: the same text in all posts of an author."""
     if not all(_has_lines(paths.tree, i) for i in place.first.values()):
         return False  # a mention within a sentence
     if len(place.first) < _LEAST_POSTS or not follows_author(paths, place, authors):
@@ -233,20 +183,6 @@ def _has_lines(tree: PageTree, i: int) -> bool:
     """Return True if an element has its lines for itself."""
     first, last = tree.first_text[i], tree.last_text[i]
     return first < last and tree.gap[first] > 1 and (last >= len(tree.gap) or tree.gap[last] > 1)
-
-
-def _has_labels(paths: BlockPaths, place: Place) -> bool:
-    tree = paths.tree
-    labels: Counter[str] = Counter()
-    lines = 0
-    for i in place.first.values():
-        if tree.size(i) > _MOST_DETAILS:
-            return False
-        texts = tree.texts[tree.first_text[i] : tree.last_text[i]]
-        lines += len(texts)
-        labels.update({label[0].lower() for text in texts if (label := _DETAIL.match(text))})
-    often = {label for label, count in labels.items() if count >= _MOST_LABELLED * len(place.first)}
-    return len(often) > 1 and sum(labels[label] for label in often) >= _LEAST_LABELS * lines
 
 
 def follows_author(paths: BlockPaths, place: Place, authors: dict[int, int]) -> bool:

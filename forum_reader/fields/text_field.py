@@ -17,11 +17,7 @@ _MOST_PLACES = 20
 _MOST_HAVE = 0.5  # of the blocks
 _PARAGRAPHS = frozenset({"p", "font", "span"})
 _OF_TEXTS = frozenset({"blockquote", "pre", "ol", "ul", "p"})
-_SECTIONS = frozenset({"section", "article", "div"})
-_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5"})
-_LABEL = 20  # characters
 _MOST_OF_ALL = 0.8  # of a text
-_ONE_OF_SEVERAL = 0.99  # paragraphs: the next post may have more
 
 
 @dataclass(slots=True)
@@ -65,7 +61,7 @@ def size_of(paths: BlockPaths, body: Body) -> int:
 def _roots(paths: BlockPaths, authors: dict[int, int], dates: dict[int, int]) -> tuple[dict[int, int], set[int]]:
     """Return the element of each body, and the blocks whose body is several paragraphs without a common element."""
     scored = [
-        (_score(paths, place, authors, dates) * (_ONE_OF_SEVERAL if _is_whole_of_parent(paths, place) else 1.0), place.path)
+        (_score(paths, place, authors, dates), place.path)
         for place in paths.places[1:]
         if paths.presence(place) >= 0.5
         and (place.count <= len(place.first) or (place.count <= 1.3 * len(place.first) and not _is_paragraph(paths, place)))
@@ -144,12 +140,6 @@ def _is_paragraph(paths: BlockPaths, place: Place) -> bool:
     return any(paths.tree.tag[i] in _PARAGRAPHS for i in place.first.values())
 
 
-def _is_whole_of_parent(paths: BlockPaths, place: Place) -> bool:
-    """Return True if a place is a paragraph that is all of its parent in each post."""
-    tree = paths.tree
-    return all(tree.tag[i] in _PARAGRAPHS and tree.size(i) == tree.size(tree.parent[i]) for i in place.first.values())
-
-
 def _is_body(paths: BlockPaths, i: int) -> bool:
     return post_marks.suggests_body(paths.names(i)) or paths.tree.attributes[i].get("itemprop") in _TEXT_PROPERTIES
 
@@ -223,19 +213,7 @@ def _in_other_markup(paths: BlockPaths, number: int, like: _Like, marks: list[in
         holds = any(_is_in(tree, up, one) for one in marks) and sum(map(tree.size, others)) < _MOST_OF_ALL * tree.size(up)
         if len(others) > 1 and not holds and paths.path_of[up] not in like.others:
             return up  # one of several paragraphs
-    return _below_heading(tree, best)
-
-
-def _below_heading(tree: PageTree, i: int) -> int:
-    """Return the element below a short heading, where a section holds no more: `<section><h2>Text</h2><div>…</div></section>`."""
-    inner: list[int] = []
-    j = i + 1
-    while j < tree.end[i] and len(inner) < 3 and tree.tag[i] in _SECTIONS:
-        inner += [j] if tree.size(j) else []
-        j = tree.end[j]
-    if len(inner) != 2 or tree.tag[inner[0]] not in _HEADINGS:
-        return i
-    return inner[1] if tree.size(inner[0]) <= _LABEL and tree.size(i) == sum(map(tree.size, inner)) else i
+    return best
 
 
 def _merged(ranges: list[Range]) -> list[Range]:

@@ -59,20 +59,6 @@ def is_page_of(target: SplitResult, here: SplitResult) -> bool:
     return bool(both) or not of_thing or not named
 
 
-def is_named_in(target: SplitResult, here: SplitResult) -> bool:
-    """Return True if the thread number in one address's query is in the other's path: of `/thread48217-3.html` the page
-    `/showthread.php?t=48217&page=2`.
-    """
-    theirs = _parameters(target.query)
-    named = {value for key, value in theirs.items() if _THING.fullmatch(key) and not _BOARD.fullmatch(key) and value.isdigit()}
-    others = _NUMBER.findall(target.path)
-    return len(named) == 1 and not others and not here.query and named.issubset(_NUMBER.findall(here.path)) and _is_id(*named)
-
-
-def _is_id(number: str) -> bool:
-    return int(number[:9]) >= _MOST_PAGES
-
-
 def _other_number(target: str, here: str) -> bool:
     """Return True if a number other than a page's differs: in `/t/48217` and `/t/48218`, `/thread-7-1` and `/thread-9-1`."""
     theirs, ours = _NUMBER.findall(target), _NUMBER.findall(here)

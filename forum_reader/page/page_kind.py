@@ -15,7 +15,7 @@ from forum_reader.readers.checks import is_complete
 from forum_reader.readers.row_links import LEAST_FORUMS, LEAST_ROWS, listed
 from forum_reader.reading.html_text import text_of_elements
 
-from .page_address import host_of, is_named_in, is_page_of
+from .page_address import host_of, is_page_of
 from .page_tree import PageTree, is_entry
 from .records import PageKind, SeenLink, SeenPost
 
@@ -168,8 +168,7 @@ def paging(tree: PageTree, frame: PageFrame, url: str) -> tuple[str | None, tupl
             parts = urlsplit(target)
         except ValueError:
             continue
-        is_alike = is_same_thing(parts.path, here.path) and is_page_of(parts, here)
-        if host_of(parts) != host_of(here) or not (is_alike or (not is_next and is_named_in(parts, here))):
+        if host_of(parts) != host_of(here) or not (is_same_thing(parts.path, here.path) and is_page_of(parts, here)):
             continue
         if is_next:
             following = following or target

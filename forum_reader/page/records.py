@@ -27,7 +27,7 @@ class Reader(Enum):
     PROFILE = "profile"
     """By the selectors of a profile, whose software made the page."""
     SCHEMA_ORG = "schema.org"
-    """By marks for search engines in the page: JSON-LD or microdata."""
+    """By marks for search engines in the page: JSON-LD."""
     LEARNED = "learned"
     """By the structure that the posts repeat."""
 

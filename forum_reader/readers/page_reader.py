@@ -35,26 +35,22 @@ from forum_reader.recognise.page_marks import PageMarks
 
 from .arrangement import arrange_unsure, arrange_wiki
 from .checks import agreement, completed, finished, grade, has_all_posts, is_complete, with_their_posts
-from .list_rows import are_listed, are_no_posts, are_rows, teasers, titled_rows, without_teasers
-from .lone_post import lone_post
+from .list_rows import are_listed, are_no_posts, are_rows, titled_rows
+from .marked_places import inferred
 from .profile_reader import Listed, ProfileReader
 from .schema_org import marked_posts, most_marked
-from .structure import PostPattern, infer_posts
+from .structure import PostPattern
 
 MOST_CHARACTERS = 8_000_000
 """Of a page. `fetch` refuses larger pages first."""
-_SCHEMA_WORDS = ("schema.org", "itemscope")
 _ARCHIVE = "web.archive.org/web/"
 _ARCHIVED = re.compile(r"(?:https?:)?(?://web\.archive\.org)?/web/\d{4,14}(?:[a-z]{2}_)?/(?=https?:)")
 """Prefix of the addresses in a page saved from the archive."""
-_ALONE = 0.3  # grade of a post alone, without similar posts
 _CLOSE = 0.9  # of the best grade
 _EXACT = {Reader.PROFILE: 0.4, Reader.SCHEMA_ORG: 0.5}  # of the best grade, that is enough for a complete reading
 _AS_MANY = 0.15  # the same, where a profile finds as many posts: their texts may be shorter
 _NEARLY_ALL = 0.9  # of the posts
 _FEW = 3  # posts
-_LEAST_TEXT = 20  # characters
-_SHORT = 60  # characters of a text around a post
 _SURE = 0.4  # a grade of posts on a page whose profile finds none
 _UNLIKE = 0.4  # agreement of readers whose texts are not the same
 
@@ -75,7 +71,6 @@ class _Page:
     comments: frozenset[int] = frozenset()  # of the posts by schema.org those that are comments on others
     marks: Marks | None = None
     learned: PostPattern | None = None
-    are_others: bool = False  # the learned blocks are rows of other threads
 
     @cached_property
     def tree(self) -> PageTree:
@@ -100,7 +95,8 @@ def read_page(
         return _arranged(page)
     _ask_readers(page, compare=compare)
     of_titles = page.learned is not None and are_rows(page.learned, page.tree)
-    _keep_posts(page, of_titles=of_titles)
+    if page.learned is not None and are_no_posts(page.learned, of_forum=page.profile is not None):
+        page.grades.pop(Reader.LEARNED, None)
     reader = _best(page.grades, page.found)
     kind = _kind(page, reader, of_titles=of_titles)
     following, pages = paging(page.tree, page.frame, url) if links else (None, ())
@@ -149,11 +145,11 @@ def _ask_readers(page: _Page, *, compare: bool) -> None:
             page.grades = {Reader.PROFILE: grade(found[Reader.PROFILE], words)}
             return
     words = max(1, page.tree.chars[-1] - page.tree.link_chars[-1])
-    if any(word in page.html for word in _SCHEMA_WORDS):
-        found[Reader.SCHEMA_ORG], page.comments = marked_posts(_scripts(page.root), page.tree, page.calendar)
+    if "schema.org" in page.html:
+        found[Reader.SCHEMA_ORG], page.comments = marked_posts(_scripts(page.root), page.calendar)
     if compare or not _are_marked_alike(found, page.frame.title or ""):
         page.marks = find_marks(page.tree)
-        page.learned = _inferred(page, page.marks)
+        page.learned = inferred(page.tree, page.marks, page.calendar)
     if page.learned is not None:
         found[Reader.LEARNED] = page.learned.posts
         if Reader.PROFILE in found:  # a style may show dates where its profile does not look for them
@@ -161,42 +157,6 @@ def _ask_readers(page: _Page, *, compare: bool) -> None:
     page.grades = {reader: grade(posts, words) for reader, posts in found.items() if posts}
     if page.learned is not None:
         page.grades[Reader.LEARNED] = min(page.grades.get(Reader.LEARNED, 0.0), page.learned.quality)
-
-
-def _inferred(page: _Page, marks: Marks) -> PostPattern | None:
-    """Infer the posts from the page's structure, without boxes of other threads."""
-    tree = page.tree
-    learned = infer_posts(tree, page.calendar, marks)
-    if learned is None:
-        return None
-    others = teasers(learned, tree, page.url, page.base, (page.frame.title, page.root.findtext(".//title")))
-    page.are_others = len(others) == learned.fields.paths.count
-    return without_teasers(learned, tree, marks, page.calendar, others)
-
-
-def _keep_posts(page: _Page, *, of_titles: bool) -> None:
-    """Drop learned blocks that are not posts; where all that was found may be one post and the text around it, keep the post
-    alone.
-    """
-    no_posts = page.learned is not None and are_no_posts(page.learned, of_forum=page.profile is not None)
-    alone = _alone(page, of_titles=of_titles, no_posts=no_posts)
-    if alone is not None:
-        page.found, page.grades, page.learned = {Reader.LEARNED: (alone,)}, {Reader.LEARNED: _ALONE}, None
-    elif no_posts:
-        page.grades.pop(Reader.LEARNED, None)
-
-
-def _alone(page: _Page, *, of_titles: bool, no_posts: bool) -> SeenPost | None:
-    learned, is_unsure = page.learned, of_titles or no_posts or page.are_others
-    if page.marks is None or not all(
-        _is_doubtful(page.found[reader], reader) or (is_unsure and reader is Reader.LEARNED) for reader in page.grades
-    ):
-        return None
-    rows = _starts(learned) if page.are_others or (of_titles and _are_more(learned)) else ()
-    alone = lone_post(page.tree, page.marks, page.calendar, page.url, rows=rows)
-    if alone is None or of_titles or no_posts or learned is None:
-        return alone
-    return None if _has_more(alone, learned, page.tree, are_others=page.are_others) else alone
 
 
 def _kind(page: _Page, reader: Reader | None, *, of_titles: bool) -> Kind:
@@ -212,11 +172,11 @@ def _kind(page: _Page, reader: Reader | None, *, of_titles: bool) -> Kind:
         of_titles = of_titles or are_listed(learned, tree)
         titles = () if of_titles else titled_rows(learned, tree, page.url, page.base)
         if titles or of_titles:
-            if is_framed(tree, around(tree, _starts(learned))):
+            if is_framed(tree, around(tree, [block.start for block in learned.fields.paths.blocks])):
                 titles = ()
             of_links = kind_of(tree, page.frame, page.url, (), 0.0, titles=titles, marks=page.marks)
             kind = of_links if of_links.rows else kind
-    if page.profile and not page.found.get(Reader.PROFILE) and (links := page.profile.links()) is not None:
+    if page.profile and not page.grades.get(Reader.PROFILE) and (links := page.profile.links()) is not None:
         is_thread = kind.kind is PageKind.THREAD and best >= _SURE and not (learned and _are_of(learned, links, tree))
         kind = kind if is_thread else _listed(links, kind)
     return kind
@@ -286,52 +246,6 @@ def _are_marked_alike(found: dict[Reader, tuple[SeenPost, ...]], title: str) -> 
     return len(posts) >= 2 and len(marked) == len(posts) and is_complete(posts) and agreement(posts, marked) >= _NEARLY_ALL
 
 
-def _is_doubtful(posts: tuple[SeenPost, ...], reader: Reader) -> bool:
-    """Return True if posts may be a single post and the text around it: few posts of which no two have an author, or all have the
-    same author and date, or only names, as in a list of visitors.
-    """
-    if 2 * sum(post.text == post.author for post in posts) >= len(posts):
-        return True
-    authors = [post.author for post in posts if post.author is not None]
-    if len(posts) > _FEW or len(authors) < 2:
-        return len(posts) <= _FEW and not (reader is Reader.PROFILE and is_complete(posts))
-    is_one = len(set(authors)) == 1 and len({post.published for post in posts if post.published is not None}) < 2
-    return reader is Reader.LEARNED and (is_one or not is_complete(posts))
-
-
-def _are_more(learned: PostPattern | None) -> bool:
-    """Return True if there are more blocks than the two columns of one post."""
-    return learned is not None and learned.fields.paths.count > 2
-
-
-def _has_more(alone: SeenPost, learned: PostPattern, tree: PageTree, *, are_others: bool) -> bool:
-    """Return True if blocks next to a post's are posts, too. They have another author and a date; or another date and as much
-        text or the same element; or a text by its class, a long one where author and date are the post's: else they are its head.
-    Rows of other threads are not posts.
-    """
-    posts, start = learned.posts, alone.text[:_SHORT]
-    blocks = learned.fields.paths.blocks
-    own = {tree.sign[block.start] for post, block in zip(posts, blocks, strict=True) if start in post.text}
-    if are_others:
-        return bool(own)
-    for post, block in zip(posts, blocks, strict=True):
-        if start in post.text:
-            continue
-        is_head = (post.author, post.published) == (alone.author, alone.published)
-        if not is_head and post.author not in (None, alone.author) and post.published is not None:
-            return True
-        is_alike = len(post.text) > _SHORT or tree.sign[block.start] in own
-        if is_alike and post.published not in (None, alone.published):
-            return True
-        least = _SHORT if is_head else _LEAST_TEXT
-        if any(
-            attributes and post_marks.suggests_body(attributes.get("class", "")) and tree.written_in(i) >= least
-            for i, attributes in enumerate(tree.attributes[block.start : block.end], block.start)
-        ):
-            return True
-    return False
-
-
 def _are_comments(learned: PostPattern) -> bool:
     """Return True if the learned posts are comments on an article, which may be much longer: complete, and marked by their
     class.
@@ -342,10 +256,6 @@ def _are_comments(learned: PostPattern) -> bool:
     around = (i for block in blocks for i in (block.start, tree.parent[block.start]))
     names = map(tree.names, around)
     return sum(map(post_marks.suggests_comment, names)) >= len(blocks)
-
-
-def _starts(learned: PostPattern | None) -> list[int]:
-    return [block.start for block in learned.fields.paths.blocks] if learned is not None else []
 
 
 def _scripts(root: Any) -> Iterable[str]:

@@ -18,7 +18,7 @@ from forum_reader.dates.dates_in_text import spotted
 from forum_reader.fields import post_marks
 from forum_reader.fields.post_marks import Marks
 from forum_reader.page.page_address import host_of
-from forum_reader.page.page_tree import PageTree, Range, around, is_framed
+from forum_reader.page.page_tree import PageTree, around, is_framed
 from forum_reader.page.records import SeenLink
 
 LEAST_FORUMS = 3  # of an index, by their addresses
@@ -39,11 +39,6 @@ _REPLIES = re.compile(
     r"(?<![\d.,\s])[\d.,\s]*+(?:repl(?:y|ies)|answers?|views?|antwort(?:en)?|aufrufe|hits|zugriffe|réponses?|vues?|respuestas?|vistas|visitas|"
     r"respostas?|rispost[ae]|visite|reacties?|svar|visninger|visningar|vastauk\w*|odpowiedzi|odpověd\w*|ответ(?:ов|ы|а)?|просмотр\w*|"
     r"cevap(?:lar)?|回复|回覆|回帖|查看|浏览|返信|閲覧|답글|조회)[\s:：]*+[\d.,\s]*+[kKMw万]?",
-    re.IGNORECASE,
-)
-_POSTS = re.compile(
-    r"[\d.,\s]++[kKMw万]?\s*+(?:posts|messages|members|followers|subscribers|beiträge|mitglieder|abonnenten|membres|mensajes|"
-    r"miembros|messaggi|membri|berichten|leden|inlägg|medlemmar|indlæg|posty|сообщени[йея]|участник(?:ов|а)?|帖子|篇帖子|成员)",
     re.IGNORECASE,
 )
 
@@ -71,12 +66,6 @@ def suggests_threads(tree: PageTree, links: Sequence[int]) -> bool | None:
     return replies > 0 if bool(replies) != bool(threads) else None
 
 
-def count_posts(tree: PageTree, rows: Iterable[Range]) -> bool:
-    """Return True if each row has a number of posts or members."""
-    texts = [tree.texts[tree.first_text[start] : tree.last_text[start]] for start, _ in rows]
-    return sum(any(_POSTS.fullmatch(text.strip()) for text in row) for row in texts) >= _NEARLY_ALL * len(texts)
-
-
 LEAST_ROWS = 5
 _MANY_ROWS = 10
 _MOST_ROWS = 500
@@ -90,15 +79,8 @@ _LEAST_PROSE = 8  # characters of a row outside of links
 _MUCH = 100  # characters of links
 _NEARLY_TWO = 1.8  # links in each row
 _ONE_KIND = 0.3  # forms of addresses for each row
-_LONGEST_COUNT = 24  # characters: `1,234 comments`
-_MOST_BEHIND = 60  # elements of a row behind its title
 _MOST_GROUPS = 60
 _MOST_COLUMNS = 12
-_DISCUSSION = re.compile(
-    r"(?:\d[\d.,]*[kKMw万]?\s*)?(?:comments?|repl(?:y|ies)|discuss(?:ion)?|kommentare?|commentaires?|comentarios?|comentários?|commenti|"
-    r"reacties|kommentar(?:er)?|komentarz[ey]?|комментари\w*|评论|評論|コメント|댓글)",
-    re.IGNORECASE,
-)
 _LETTER = re.compile(r"[^\W\d_]")
 
 
@@ -110,7 +92,7 @@ def listed(tree: PageTree, url: str, marks: Marks, titles: tuple[SeenLink, ...] 
     rows = titles or _seen(tree, links, url)
     of_threads = suggests_threads(tree, links)
     if of_threads is None:
-        of_threads = not _count_posts(tree, links, marks) and _is_of_threads(rows)
+        of_threads = _is_of_threads(rows)
     if of_threads and not titles and len(outer := _outermost(tree, links)) >= LEAST_ROWS:
         rows = _seen(tree, outer, url)
     return rows, of_threads
@@ -127,17 +109,6 @@ def _outermost(tree: PageTree, links: list[int]) -> list[int]:
             found.append(i)
             start, end = (item, tree.end[item]) if item > 0 else (start, end)
     return found
-
-
-def _has_labels(tree: PageTree, links: list[int], marks: Marks) -> bool:
-    return suggests_threads(tree, links) is not None or _count_posts(tree, links, marks)
-
-
-def _count_posts(tree: PageTree, links: list[int], marks: Marks) -> bool:
-    """Return True if rows without dates and authors have numbers of posts or members: boards."""
-    if len(links) < LEAST_FORUMS or _signed_share(tree, links, sorted(marks.dates), marks.authors) > 1 - _NEARLY_ALL:
-        return False
-    return count_posts(tree, rows_of(tree, links))
 
 
 def _is_of_threads(rows: Sequence[SeenLink]) -> bool:
@@ -174,7 +145,7 @@ def links_of(tree: PageTree, marks: Marks) -> list[int]:
         and (
             len(members) >= LEAST_ROWS
             or _lead_to_forums(tree, members)
-            or (len(members) >= LEAST_FORUMS and not framed and _has_labels(tree, members, marks))
+            or (not framed and suggests_threads(tree, members) is not None)
         )
     ]
     for members, framed in rows:
@@ -186,18 +157,14 @@ def links_of(tree: PageTree, marks: Marks) -> list[int]:
         score = size * (_OF_FRAME if framed else 1.0) * (1 + _SIGNED * signed)
         if (sure, score) > best_score and not (framed and signed < _HALF):
             best, best_score = members, (sure, score)
-    firsts = _first_of_rows(tree, best, [members for members, _ in rows]) if best else []
-    return _with_others(tree, firsts, [members for members, _ in every]) if firsts else []
+    return _first_of_rows(tree, best, [members for members, _ in rows]) if best else []
 
 
 def _seen(tree: PageTree, links: Sequence[int], url: str) -> tuple[SeenLink, ...]:
     here = host_of(urlsplit(url))
     rows: dict[str, SeenLink] = {}
-    for place, i in enumerate(links[:_MOST_ROWS]):
+    for i in links[:_MOST_ROWS]:
         target = _on_host(tree, i, url, here)
-        if target is None:  # a link to the page under discussion: the discussion's link is behind it
-            end = links[place + 1] if place + 1 < len(links) else tree.end[tree.parent[i]]
-            target = next((to for j in _discussions(tree, i, end) if (to := _on_host(tree, j, url, here)) is not None), None)
         if target is not None:
             title = tree.joined(tree.first_text[i], tree.last_text[i]).partition("\n")[0]  # the link may be the whole row
             rows.setdefault(target.partition("#")[0], SeenLink(url=target, title=title))
@@ -212,12 +179,6 @@ def _on_host(tree: PageTree, i: int, url: str, here: str) -> str | None:
         return target if target is not None and host_of(urlsplit(target)) == here else None
     except ValueError:
         return None
-
-
-def _discussions(tree: PageTree, i: int, end: int) -> Iterable[int]:
-    """Yield the links to comments behind a link and before the next title."""
-    last = min(end, tree.end[i] + _MOST_BEHIND)
-    return (j for j in range(tree.end[i], last) if tree.tag[j] == "a" and _DISCUSSION.fullmatch(tree.string(j)))
 
 
 def _groups(tree: PageTree, dates: list[int]) -> list[list[int]]:
@@ -290,8 +251,6 @@ def _by_place(tree: PageTree, members: list[int]) -> Iterable[list[int]]:
 
 def _is_title(tree: PageTree, i: int) -> bool:
     size = tree.size(i)
-    if size <= _LONGEST_COUNT and _DISCUSSION.fullmatch(tree.string(i)):
-        return False
     return _SHORTEST <= size < _LONGEST or (1 < size < _SHORTEST and tree.string(i).isalpha())
 
 
@@ -348,23 +307,6 @@ def _first_of_rows(tree: PageTree, best: list[int], groups: list[list[int]]) -> 
         if min(len(texts), len(addresses), sum(bool(_LETTER.search(text)) for text in texts)) >= least:
             found, first = [i for i, _ in firsts], place
     return found
-
-
-def _with_others(tree: PageTree, links: list[int], groups: list[list[int]]) -> list[int]:
-    """Add the links of rows with another class: pinned threads."""
-    rows = rows_of(tree, links)
-    places = {(tree.sign[tree.parent[i]], tree.parent[start]) for i, (start, _) in zip(links, rows, strict=True)}
-    signs, tops = {tree.sign[start] for start, _ in rows}, {start for start, _ in rows}
-    more = []
-    for i in (i for members in groups for i in members):
-        top = i
-        while tree.parent[top] > 0 and (tree.sign[tree.parent[i]], tree.parent[top]) not in places and top > i - _LEVELS:
-            top = tree.parent[top]
-        at = (tree.sign[tree.parent[i]], tree.parent[top])
-        if at in places and tree.sign[top] in signs and top not in tops:
-            more.append(i)
-            tops.add(top)
-    return sorted([*links, *more])
 
 
 def _lead_to_forums(tree: PageTree, links: Sequence[int]) -> bool:

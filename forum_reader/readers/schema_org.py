@@ -1,4 +1,4 @@
-"""Posts by the marks for search engines: schema.org in JSON-LD or microdata.
+"""Posts by the marks for search engines: schema.org in JSON-LD.
 
 Forums mark their posts as `DiscussionForumPosting` with `Comment`s, as a `Question` with `Answer`s, or as an article with
 comments. Many mark only some posts, or shorten their text; the comparison with other readers shows it.
@@ -10,19 +10,18 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from forum_reader.dates.dates_in_text import Spotted, machine_date
 from forum_reader.dates.post_calendar import Calendar
-from forum_reader.page.page_tree import PageTree
 from forum_reader.page.records import SeenPost
 from forum_reader.reading.html_text import text_of
 
-_OPENING = frozenset(
+OPENING = frozenset(
     {"discussionforumposting", "question", "socialmediaposting", "article", "newsarticle", "blogposting", "techarticle"}
 )
-_ANSWERS = frozenset({"comment", "answer", "usercomments", "review"})
+ANSWERS = frozenset({"comment", "answer", "usercomments", "review"})
 _ASKED = frozenset({"question", "answer"})
 _INNER = ("suggestedAnswer", "acceptedAnswer", "comment", "comments", "commentText", "review")
 _HOLDERS = ("mainEntity", "@graph", "hasPart", "itemListElement", "item", "mainEntityOfPage", "about")
@@ -55,11 +54,9 @@ class Marked:
     url: str | None = None
     parent: int | None = None
     kinds: frozenset[str] = frozenset()
-    places: dict[str, int] = field(default_factory=dict)
-    """Of microdata: the elements of the post, its text, its author and its date."""
 
 
-_KINDS = "|".join(sorted(_OPENING | _ANSWERS))
+_KINDS = "|".join(sorted(OPENING | ANSWERS))
 _OF_ELEMENTS = re.compile(rf"itemtype\s{{0,3}}=\s{{0,3}}[\"']?(?:https?:)?//schema\.org/(?i:{_KINDS})\b")
 _OF_JSON = re.compile(rf'"@type"\s{{0,3}}:\s{{0,3}}(?:\[\s{{0,3}})?"(?:schema:|https?://schema\.org/)?(?i:{_KINDS})"')
 
@@ -69,16 +66,10 @@ def most_marked(html: str) -> int:
     return max(len(_OF_ELEMENTS.findall(html)), len(_OF_JSON.findall(html)))
 
 
-def marked_posts(scripts: Iterable[str], tree: PageTree, calendar: Calendar) -> tuple[tuple[SeenPost, ...], frozenset[int]]:
-    """Return the posts of JSON-LD or of microdata, whichever are more, and the indexes of comments on a question or an answer."""
-    found = [_json_ld(scripts), _microdata(tree)]
-    best = max(found, key=lambda posts: (sum(bool(post.text) for post in posts), sum(len(post.text) for post in posts)))
-    return tuple(_seen(best, calendar)), _comments(best)
-
-
-def marked_places(tree: PageTree) -> list[dict[str, int]]:
-    """Return the elements of each post marked by microdata: `post`, and `text`, `author` and `date` where they are marked."""
-    return [post.places for post in _microdata(tree)]
+def marked_posts(scripts: Iterable[str], calendar: Calendar) -> tuple[tuple[SeenPost, ...], frozenset[int]]:
+    """Return the posts, and the indexes of comments on a question or an answer."""
+    posts = _json_ld(scripts)
+    return tuple(_seen(posts, calendar)), _comments(posts)
 
 
 def _comments(posts: list[Marked]) -> frozenset[int]:
@@ -112,9 +103,6 @@ def _seen(posts: list[Marked], calendar: Calendar) -> Iterator[SeenPost]:
 
 def _date(value: str | None) -> Spotted | None:
     return machine_date(value) if value else None
-
-
-# -- JSON-LD
 
 
 def _json_ld(scripts: Iterable[str]) -> list[Marked]:
@@ -161,7 +149,7 @@ class _Graph:
             fragment = name.rpartition("#")[2]
             self._fragments[fragment] = None if fragment in self._fragments else value
         named = [parents[name] for name in _INNER if name in parents] if isinstance(parents, Mapping) else []
-        named += [value.get(name) for name in (_PARENTS if _types(value) & _ANSWERS else _PARENTS[:1])]
+        named += [value.get(name) for name in (_PARENTS if _types(value) & ANSWERS else _PARENTS[:1])]
         for parent in _listed(named) if _types(value) else ():
             if isinstance(parent, Mapping) and isinstance(of := parent.get("@id"), str):
                 self._inner.setdefault(of.rpartition("#")[2], []).append(value)
@@ -220,7 +208,7 @@ def _openings(value: Any, depth: int) -> Iterator[Mapping[str, Any]]:
         for one in value[:200]:
             yield from _openings(one, depth + 1)
     elif isinstance(value, Mapping):
-        if _types(value) & _OPENING:
+        if _types(value) & OPENING:
             yield value
             return
         for name in _HOLDERS:
@@ -266,106 +254,3 @@ def _plain(text: str | None) -> str:
 def _id(text: str | None) -> str | None:
     match = _ID.search(text) if text else None
     return next((group for group in match.groups() if group), None) if match else None
-
-
-# -- microdata
-
-
-def _microdata(tree: PageTree) -> list[Marked]:
-    marked = [i for i, own in enumerate(tree.attributes) if "itemprop" in own or "itemscope" in own]
-    scopes = [i for i in marked if "itemscope" in tree.attributes[i]]
-    if not scopes:
-        return []
-    posts: list[Marked] = []
-    of: dict[int, int] = {}
-    kinds: list[str] = []
-    for i in scopes[: 4 * _MOST_POSTS]:
-        kind = tree.attributes[i].get("itemtype", "").rsplit("/", 1)[-1].lower()
-        if kind in _OPENING or kind in _ANSWERS:
-            if any(kind in _OPENING and kinds[of[j]] == kind and i in range(j, tree.end[j]) for j in _around(tree, i, of)):
-                continue
-            of[i] = len(posts)
-            kinds.append(kind)
-            around = next(iter(_around(tree, i, of)), None)
-            parent = of[around] if around is not None else None
-            posts.append(Marked(parent=parent, kinds=frozenset({kind}), places={"post": i}))
-    if posts:
-        _properties(tree, marked, of, posts)
-    return posts if sum(bool(post.text) for post in posts) else []
-
-
-def _around(tree: PageTree, i: int, of: Mapping[int, int]) -> Iterator[int]:
-    up, steps = tree.parent[i], 0
-    while up >= 0 and steps < 300:
-        if up in of:
-            yield up
-        up, steps = tree.parent[up], steps + 1
-
-
-def _properties(tree: PageTree, marked: Iterable[int], of: Mapping[int, int], posts: list[Marked]) -> None:
-    """Assign each property to the innermost scope around it, in one pass; a person's name is its post's author. `marked`: the
-    elements with properties and scopes.
-    """
-    open_: list[int] = []
-    for i in marked:
-        attributes = tree.attributes[i]
-        while open_ and tree.end[open_[-1]] <= i:
-            open_.pop()
-        name = attributes.get("itemprop")
-        if name:
-            _property(tree, i, name.split(), open_, of, posts)
-        if "itemscope" in attributes:
-            open_.append(i)
-
-
-def _property(tree: PageTree, i: int, names: list[str], open_: list[int], of: Mapping[int, int], posts: list[Marked]) -> None:
-    scope = open_[-1] if open_ else None
-    if scope is None:
-        return
-    if scope not in of:
-        role = tree.attributes[scope].get("itemprop", "")
-        outer = open_[-2] if len(open_) > 1 else -1
-        if ("author" in role or "creator" in role) and outer in of:
-            post = posts[of[outer]]
-            if "name" in names and not post.author:
-                post.author = _value(tree, i)
-                post.places["author"] = i
-            if "url" in names:
-                post.author_url = tree.attributes[i].get("href") or tree.attributes[i].get("content")
-        return
-    post = posts[of[scope]]
-    value = _value(tree, i)
-    for name in names:
-        if name in ("text", "articleBody", "commentText") and "itemscope" not in tree.attributes[i]:
-            text = _body(tree, i, of)
-            if len(post.text) < len(text):
-                post.text = text
-                post.places["text"] = i
-        elif name in ("datePublished", "dateCreated", "commentTime") and not post.published:
-            post.published = value
-            post.places["date"] = i
-        elif name == "dateModified":
-            post.edited = value
-        elif name in ("author", "creator") and "itemscope" not in tree.attributes[i] and not post.author:
-            post.author, post.author_url = value, tree.attributes[i].get("href")
-            post.places["author"] = i
-        elif name == "url" and not post.url:
-            post.url = tree.attributes[i].get("href") or tree.attributes[i].get("content")
-            post.id = post.id or _id(post.url)
-        elif name in ("identifier", "@id"):
-            post.id = value
-
-
-def _body(tree: PageTree, i: int, of: Mapping[int, int]) -> str:
-    without = [(tree.first_text[j], tree.last_text[j]) for j in of if i < j < tree.end[i]] if len(of) < 500 else []
-    content = tree.attributes[i].get("content")
-    return (
-        _plain(content)
-        if tree.tag[i] == "meta" and content
-        else tree.joined(tree.first_text[i], tree.last_text[i], sorted(without))
-    )
-
-
-def _value(tree: PageTree, i: int) -> str | None:
-    attributes = tree.attributes[i]
-    return attributes.get("content") or attributes.get("datetime") or tree.string(i) or attributes.get("title") or None

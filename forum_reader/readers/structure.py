@@ -23,7 +23,6 @@ from .block_paths import BlockPaths
 from .checks import order
 from .repeated_blocks import Block, BlockSet, block_sets, without
 
-_SHIFTED = 0.9
 _TARGET = re.compile(r"(?<![0-9A-Za-z])([0-9A-Za-z]++)/?$")
 _MOST = 0.85  # of the text of a page, that posts hold at most: more is taken from around them
 
@@ -114,13 +113,9 @@ def _linked(fields: Fields, number: int, places: dict[str, int]) -> str | None:
 
 
 def _without_name(text: str, name: str | None) -> str:
-    """Return a post's text without the name before it and the dash before its date (`ida: I think so – 3 March`), and without a
-    first line that is only the name, whose label was cut.
-    """
+    """Return a post's text without a first line that is only the name, whose label was cut."""
     first, _, rest = text.partition("\n")
-    if name is not None and rest and first.strip(AROUND) == name.strip(AROUND):
-        return rest.lstrip("\n")
-    return text[len(name) + 1 :].strip(" –—·•|") if name is not None and text.startswith(f"{name}:") else text
+    return rest.lstrip("\n") if name is not None and rest and first.strip(AROUND) == name.strip(AROUND) else text
 
 
 def _quality(fields: Fields, words: int) -> float:
@@ -136,29 +131,8 @@ def _quality(fields: Fields, words: int) -> float:
     complete = (0.3 + 0.7 * (len(fields.authors) + len(fields.names)) / count) * (
         0.3 + 0.6 * len(dates) / count + 0.1 * order(dates)
     )
-    plausible = (len(filled) / count) * (len(set(filled)) / len(filled)) * (_SHIFTED if _looks_shifted(fields) else 1.0)
-    plausible *= 1 - _split(fields) / count
+    plausible = (len(filled) / count) * (len(set(filled)) / len(filled))
     return float(share**0.6 * plausible * complete * (0.3 + 0.7 * fields.found.alone) * (0.4 + 0.6 * fields.found.alike))
-
-
-def _split(fields: Fields) -> int:
-    """Count the blocks with the author and second of the block before: parts of one post."""
-    same, before = 0, None
-    for number in range(fields.paths.count):
-        date = fields.paths.marks.dates.get(fields.dates.elements.get(number, -1))
-        this = (fields.author(number), fields.dates.published[number]) if date is not None and date.second else None
-        same += this is not None and this == before
-        before = this
-    return same
-
-
-def _looks_shifted(fields: Fields) -> bool:
-    """Return True if, in posts made of several siblings, texts stand before their dates: each date may be the next post's."""
-    if not fields.found.how.endswith("runs"):
-        return False
-    dates, bodies = fields.dates.elements, fields.bodies
-    before = sum((root := bodies[number].root) is not None and root < i for number, i in dates.items())
-    return before > 0.5 * len(bodies)
 
 
 def _raw(paths: BlockPaths, body: Body) -> str:

@@ -62,13 +62,6 @@ def _fonts(p: Post) -> str:
     return f"<tr>{left}<td>{head}<hr><font size=2>{p.lines}</font><p align=right><font size=1>IP: Logged</font></td></tr>"
 
 
-def _underscores(p: Post) -> str:
-    signature = f"<br><br>__________________<br><span class=n>{p.signature}</span>" if p.signature else ""
-    head = f"<b><a href=profile.php?userid={p.n}>{p.author}</a></b> {p.at:%d.%m.%Y %H:%M}"
-    text = f"<td class=b><span class=n>{p.lines}</span>{signature}</td>"
-    return f"<table class=box><tr><td class=a>{head}</td></tr><tr>{text}</tr></table>"
-
-
 def _reply_heading(p: Post) -> str:
     head = f"<p class=u><a href=/users/{p.n}>{p.author}</a></p><small title='{p.at:%d %b %Y %H:%M}'>3 years ago</small>"
     said = f"<div class=k><strong>{p.author}</strong> replied to the topic: Pumps</div>"
@@ -129,7 +122,7 @@ def _feet(p: Post) -> str:
 
 Skin = Callable[[Post], str]
 SKINS: tuple[Skin, ...] = (
-    _details, _fonts, _underscores, _reply_heading, _hidden_copy, _one_element, _wrote_on, _layout_classes, _stamp,
+    _details, _fonts, _reply_heading, _hidden_copy, _one_element, _wrote_on, _layout_classes, _stamp,
     _legends, _question, _feet,
 )  # fmt: skip
 

@@ -7,7 +7,7 @@ import pytest
 from forum_reader.page.records import PageKind
 from forum_reader.readers.page_reader import read_page
 
-from .test_lone_posts import ANSWER, WORDS, seen
+from .test_few_posts import ANSWER, WORDS, seen
 
 PEOPLE = ("Ida Iver (ida)", "Walter W (walter)", "Nora (nora)")
 TEXTS = (WORDS, ANSWER, "And the lamp? It may be an old one with a dimmer.")
@@ -37,26 +37,6 @@ def test_who_wrote_the_messages_of_an_issue(people: tuple[str, ...], history: bo
     page = seen(f"{about}<table><tr><th colspan=3>Messages</th></tr>{rows}</table>{after}", "https://bugs.example/issue12")
     assert page.kind is PageKind.THREAD
     assert [(post.author, post.text) for post in page.posts] == list(zip(people, TEXTS, strict=False))
-
-
-def at(n: int) -> str:
-    return f"2026-03-0{n + 4} 10:1{n}"
-
-
-ONE_WRITER = {
-    "bold": lambda n: f"<div><p><b>ida</b> <i>{at(n)}</i></p><p>{TEXTS[n]}</p></div>",
-    "rows": lambda n: f"<table><tr><td>ida</td><td>{at(n)}</td></tr><tr><td colspan=2>{TEXTS[n]}</td></tr></table>",
-    "spans": lambda n: (
-        f'<div class="post"><div class="head"><span>ida</span> <span>{at(n)}</span></div><div class="text">{TEXTS[n]}</div></div>'
-    ),
-}
-
-
-@pytest.mark.parametrize("name", ONE_WRITER)
-@pytest.mark.parametrize("count", [2, 3])
-def test_all_posts_of_a_thread_may_be_of_one_writer_whom_no_link_and_no_class_names(count: int, name: str) -> None:
-    page = seen("".join(ONE_WRITER[name](n) for n in range(count)))
-    assert [(post.author, post.text) for post in page.posts] == [("ida", text) for text in TEXTS[:count]]
 
 
 BADGES = {

@@ -71,38 +71,15 @@ def _labelled(n: int, name: str, when: datetime, text: str) -> str:
     return f"<div class=x1><a href=/member/{n}>{name}</a>{shown}<div class=x3>{text}</div></div>"
 
 
-def _answering(n: int, name: str, when: datetime, text: str) -> str:
-    answered = f"<div class=x4><span>in reply to </span><a href=/user/{n - 2}>{POSTS[1][0]}</a></div>" if n > 12 else ""
-    level = n % 2 + 4
-    head = f"<div class=x3><h{level}><a href=/user/{n}>{name}</a></h{level}>{answered}</div>"
-    return (
-        f"<div id=k{n}><div class=x2>{head}</div><time datetime={when:%Y-%m-%dT%H:%M}+00:00>2 years ago</time><p>{text}</p></div>"
-    )
-
-
 def _named_within(n: int, name: str, when: datetime, text: str) -> str:
     user = f"<span class=display-name>{name}</span><span class=user-title>{9 * n} posts</span>"
     head = f"<a class=author-name href=/user/{n}>{user}</a><span class=on>{when:%B %d, %Y at %I:%M %p}</span>"
     return f"<li class=e id=e{n}><section>{head}</section><div>{text}</div></li>"
 
 
-def _initial(n: int, name: str, when: datetime, text: str) -> str:
-    """A letter in place of a picture."""
-    picture = f"<a href=/member/{n}-x><span class=avatar>{name[0]}</span></a>"
-    head = f"<h3><a href=/member/{n}-x>{name}</a></h3><a class=time title='{when:%d %b %Y %H:%M}'>a while</a>"
-    return f"<li><div class=p id=p{n}><div class=pic>{picture}</div><div class=i>{head}</div><div class=b>{text}</div></div></li>"
-
-
 def _semicolons(n: int, name: str, when: datetime, text: str) -> str:
     about = f"<li><a href='index.php?action=profile;u={n}'>{name}</a><ul><li>Member</li><li>Posts: {3 * n}</li></ul></li>"
     return f"<div class=w id=w{n}><ul class=poster>{about}</ul><div class=a><b>{when:%d.%m.%Y %H:%M}</b><p>{text}</p></div></div>"
-
-
-def _guest_and_place(n: int, name: str, when: datetime, text: str) -> str:
-    """Members have a link, guests have none; a place may stand behind either, and how long ago that was behind the date."""
-    who = name if name == "x9" else f"<a href='i.php?mode=user&amp;show_user={n}'><span>{name}</span></a>"
-    head = f"{who}{', Oslo' * (n % 2)}, {when:%A, %d. %B %Y, %H:%M} <span class=ago>({900 - n} days ago)</span>"
-    return f"<div class=t id=t{n}><p class=author>{head}</p><div class=body><p>{text}</p></div></div>"
 
 
 def _before_a_verb(n: int, name: str, when: datetime, text: str) -> str:
@@ -125,8 +102,8 @@ def _initials(n: int, name: str, when: datetime, text: str) -> str:
 
 POSTS_OF = (
     _in_card, _initials,
-    _named_within, _initial, _semicolons, _guest_and_place, _before_a_verb, _pressed, _labelled, _signed, _year_and_name,
-    _slash, _usenet, _titled, _relative_time, _beside_date, _answering,
+    _named_within, _semicolons, _before_a_verb, _pressed, _labelled, _signed, _year_and_name,
+    _slash, _usenet, _titled, _relative_time, _beside_date,
 )  # fmt: skip
 
 

@@ -49,12 +49,6 @@ PAGERS = {
     ),
     "the thread before": ("/v.php?t=7", "/v.php?t=7&view=previous next  /v.php?t=7&start=15 2", None, ["/v.php?t=7&start=15"]),
     "another thread": ("/topic.php?id=7", "/topic.php?id=7&p=2 2  /topic.php?id=99 7", None, ["/topic.php?id=7&p=2"]),
-    "a thread's number in its path": (
-        "/thread48217-3.html",
-        "/showthread.php?t=48217&page=2 2  /showthread.php?t=48218&page=2 7  /showthread.php?t=48217&goto=next next",
-        None,
-        ["/showthread.php?t=48217&page=2"],
-    ),
     "Russian": ("/b/?p=1", "/b/?p=2 2  /b/?p=2 След.", "/b/?p=2", ["/b/?p=2"]),
     "Italian": ("/b/7", "/b/7/page/2/ Pagina_successiva_»", "/b/7/page/2/", []),
     "numbers of other things": ("/q/7", "/q/7/likes/3 3  /q/7/badges/5 5  /q/7?page=2 2", None, ["/q/7?page=2"]),

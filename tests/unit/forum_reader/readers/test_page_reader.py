@@ -248,7 +248,6 @@ def test_links_of_posts_to_themselves_or_one_page_or_people_are_no_titles(addres
 PERMALINKS = {
     "to an anchor of the post": '<a name="m{0}"></a><a href="/t/1.msg{0}#m{0}">{1}</a>',
     "to an anchor before the post": '<a href="/comment/{0}#p{0}">{1}</a>',
-    "a search for its text": '<a href="/map?location={1}">{1}</a>',
     "numbered": '<a href="/reply/{0}">Reply #{0} –</a>',
 }
 

@@ -71,12 +71,6 @@ def test_threads_are_what_a_board_lists(row: str) -> None:
     ]
 
 
-def test_pinned_threads_may_be_of_another_class() -> None:
-    titles = (*TITLES, "Leak below the sink", "Frozen hose")
-    page = seen(f"<ul>{rows(BOARDS['a plain list'], titles).replace('class=th', 'class=sticky', 1)}</ul>")
-    assert [one.url for one in page.rows] == [f"https://forum.example/t/{n}" for n in range(7)]
-
-
 INDEXES = {
     "columns": (
         "<table><tr><th>Board<th>Topics<th>Posts{}</table>",
@@ -94,10 +88,6 @@ INDEXES = {
     "labels in a line": (
         "<div>{}</div>",
         "<div class=c><h5><a href=/x/b{n}>{title}</a></h5><p>All there is to it</p>{n}1 threads · {n}02 posts</div>",
-    ),
-    "posts and followers": (
-        "<ul class=blocks>{}</ul>",
-        "<li><a href=/x/b{n}><b>{title}</b><p>All there is to it</p><ul><li>{n}02 posts</li><li>{n}1 followers</li></ul></a>",
     ),
     "the last thread": (
         "<ul>{}</ul>",
@@ -153,43 +143,12 @@ def test_many_addresses_of_forums_are_an_index_though_no_label_says_it(href: str
     assert (page.kind, len(page.rows)) == (PageKind.INDEX, 12)
 
 
-def test_a_row_whose_title_leads_elsewhere_is_its_discussion() -> None:
-    row = (
-        "<li class=thing>{n}. <a href=https://news{n}.example/a>{title}</a> (news)<p>{n}1 points by "
-        f"{BY} {LAST} | <a href=/item?id={{n}}>{{n}}4&nbsp;comments</a></p>"
-    )
-    titles = tuple(f"{title}, part {part}" for part in (1, 2, 3) for title in TITLES)
-    page = seen(f"<ul>{rows(row, titles)}</ul>")
-    assert page.kind is PageKind.LIST
-    assert [(one.url, one.title) for one in page.rows] == [
-        (f"https://forum.example/item?id={n}", title) for n, title in enumerate(titles)
-    ]
-
-
 @pytest.mark.parametrize("head", ["主题", "Тема", "スレッド"])
 def test_a_column_of_titles_is_called_as_one_thread_is(head: str) -> None:
     row = f"<tr><td>{{n}}<td>{TITLE}<td>{BY}<td>2026-11-1{{n}}"
     page = seen(f"<table><tr><th>No.<th>{head}<th>@<th>!</tr>{rows(row)}</table>", lang="zh")
     assert page.kind is PageKind.LIST
     assert [one.title for one in page.rows] == list(TITLES)
-
-
-def test_three_boards_below_a_box_of_news_are_no_thread() -> None:
-    by = "<a href=/user/{n}/ann{n}/>ann{n}</a> (<span>{n}. November 2026, 15:2{n}</span>)"
-    news = (
-        "<div class=recent><div>News of the board, which are six today</div><table><tr><td><p>"
-        "<a href=/guests.html>Guests</a></p><td><p><a href=/1-door.html>Behind the first door</a></p>"
-        "<p>By <a href=/user/9/kim/>kim</a> (<span>1. November 2026, 15:20</span>)</p></table></div>"
-    )
-    boards = "".join(
-        f"<li><div class=inner><div class=title><h4><a id=board{n} href=/board-{n}-of-it.html>Board {n} of it</a></h4>"
-        f"<p>What there is to say of pumps of the sort {n}, and of all that belongs to them.</p></div><div class=last>"
-        f"<p><a href=/1{n}-drip.html>It drips {n}</a></p><p>By {by.format(n=n)}</p></div></div></li>"
-        for n in range(1, 4)
-    )
-    page = seen(f"{news}<ul>{boards}</ul>")
-    assert page.kind is PageKind.INDEX
-    assert [one.title for one in page.rows] == [f"Board {n} of it" for n in range(1, 4)]
 
 
 def test_titles_of_answers_in_a_tree_are_no_threads() -> None:
