@@ -111,7 +111,7 @@ class _Room:
                 f"have taken some (trawl status); --no-wait refuses the rest"
             )
             self._reported = True
-        self._progress(done.queued, what=f"waiting for room in {self._service}, queued")
+        self._progress(done.queued, doing=f"waiting for room in {self._service}, queued")
         time.sleep(ROOM_S)
 
 

@@ -11,14 +11,10 @@ from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from redis_components.errors import ConfigError
 from redis_components.server.printable import in_json, in_one_line, printable
-
-if TYPE_CHECKING:
-    from rich.progress import Progress
-
 
 PIPE_WIDTH = 200  # columns; rich would take 80 where there is no terminal, and cut what a pipe is searched for
 
@@ -106,7 +102,7 @@ def duration(seconds: float) -> str:
 
 
 Report = Callable[..., None]
-"""`report(done, total=None, what=None)`: with a total a bar and the time that is left, without one the count."""
+"""`report(done, total=None, doing="")`: with a total a bar and the time that is left, without one the count."""
 
 BEFORE_S = 1.0  # a command that ends sooner shows nothing
 EACH_S = 0.2  # a terminal is written to at most so often
@@ -114,55 +110,33 @@ EACH_S = 0.2  # a terminal is written to at most so often
 
 @contextmanager
 def progress_bar(what: str, unit: str = "", *, shown: bool = True) -> Iterator[Report]:
-    """Yield `report`, which costs next to nothing between two refreshes. The bar is wiped at the end, also after an error."""
+    """Yield `report`, which costs next to nothing between two refreshes. The bar is wiped at the end, also after an error.
+
+    It has no thread: `report` draws, so nothing is written while the command asks or fails.
+    """
     if not shown or not sys.stderr.isatty():
         yield lambda *_, **__: None
         return
-    bar = _Bar(what, unit)
-    try:
-        yield bar.report
-    finally:
-        bar.close()
-
-
-class _Bar:
-    def __init__(self, what: str, unit: str) -> None:
-        self._what, self._unit = what, unit
-        self._progress: Progress | None = None
-        self._drawn_at = time.monotonic() + BEFORE_S - EACH_S
-
-    def report(self, done: int, total: int | None = None, what: str | None = None) -> None:
-        now = time.monotonic()
-        if now - self._drawn_at < EACH_S:
-            return
-        self._drawn_at = now
-        if self._progress is None:
-            self._progress = _drawn()
-            self._progress.add_task(self._what, unit=self._unit, total=None)
-            self._progress.start()
-        task = self._progress.task_ids[0]
-        self._progress.update(task, completed=done, total=total, description=what or self._what)
-        self._progress.refresh()
-
-    def close(self) -> None:
-        if self._progress is not None:
-            self._progress.stop()
-
-
-def _drawn() -> Progress:
-    """Return a bar without a thread: `report` draws, so nothing is written while the command asks or fails."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     from .tables import console
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        TextColumn("{task.completed:,.0f} {task.fields[unit]}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    return Progress(*columns, console=console(stderr=True), auto_refresh=False, transient=True)
+    count = TextColumn("{task.completed:,.0f} {task.fields[unit]}")
+    columns = TextColumn("{task.description}"), BarColumn(bar_width=24), count, TimeElapsedColumn(), TimeRemainingColumn()
+    progress = Progress(*columns, console=console(stderr=True), auto_refresh=False, transient=True)
+    task, drawn_at = progress.add_task(what, unit=unit, total=None), time.monotonic() + BEFORE_S - EACH_S
+
+    def report(done: int, total: int | None = None, doing: str = what) -> None:
+        nonlocal drawn_at
+        if (now := time.monotonic()) - drawn_at >= EACH_S:
+            drawn_at = now
+            progress.start()
+            progress.update(task, completed=done, total=total, description=doing, refresh=True)
+
+    try:
+        yield report
+    finally:
+        progress.stop()
 
 
 @contextmanager
