@@ -1,5 +1,5 @@
-"""The table of metrics, from which the exposition and the reference in docs/monitoring.md are generated;
-those of the forum crawl are in `monitoring/forums`, of item consumers and of Redis in `figures.py`.
+"""The metrics of the fleet: `fleet.toml` has the table, of which the exposition and the reference in docs/monitoring.md are made,
+this file what is computed. Those of the forum crawl are in `monitoring/forums`.
 
 The label `spider` names the spider that a service runs: several services, and all jobs of one, may have the same.
 """
@@ -8,63 +8,24 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
-from typing import Literal
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 
 from monitoring.part import part
 from redis_components.admin import health
+from redis_components.admin.lanes import LaneCondition
 from workers.overview import Overview, ServiceView
 from workers.overview.model import GONE, shown_state
-from workers.state.holds import Breaker
-from workers.state.nodes import NodeRecord
-from workers.state.registry import CrawlerRecord, CrawlerState
+from workers.state.group_runs import Verdict
+from workers.state.registry import CrawlerState
 from workers.state.rolls import Roll, RollState
 
-from .figures import (
-    GROUP_METRICS,
-    LANE_METRICS,
-    LEFT_OUT,
-    MEMORY_METRICS,
-    RUN_METRICS,
-    MetricSpec,
-    Samples,
-    gauge,
-    number,
-    of_crawls,
-    of_fleet,
-    of_service,
-    of_stats,
-    with_own_items,
-)
+from .figures import MetricSpec, Samples, Source, Value, left_out, number, single, specs
 
+READS_S = 60.0  # a consumer that asked for items since reads
 _STATUS = "downloader/response_status_count/"
 _CODE = re.compile(r"\d{3}", re.ASCII).fullmatch
-
-
-def _crawler(
-    name: str,
-    kind: Literal["counter", "gauge"],
-    help: str,
-    value: Callable[[CrawlerRecord], float],
-    which: Callable[[CrawlerRecord], bool] | None = None,
-) -> MetricSpec:
-    """Define a figure of each crawler process that is alive, or of `which`: the last figures of an ended one are not current."""
-
-    def samples(view: Overview) -> Samples:
-        shown = [r for r in view.crawlers if (which(r) if which else r.alive(view.now))]
-        return [((r.spider, view.spider_of(r.spider), r.name), value(r)) for r in shown]
-
-    return MetricSpec(name=name, kind=kind, help=help, labels=("service", "spider", "crawler"), samples=samples)
-
-
-def _breaker(name: str, help: str, value: Callable[[Overview, Breaker], float]) -> MetricSpec:
-    """Define a figure of each open breaker."""
-    return gauge(
-        name,
-        help,
-        ("site", "cause"),
-        lambda view: [((site, one.cause), value(view, one)) for site, one in view.sites.breakers.items()],
-    )
+_LANE_STATES = {LaneCondition.LEFT_ALONE: "backing_off"}
 
 
 def _services(view: Overview) -> Iterable[ServiceView]:
@@ -77,11 +38,6 @@ def _states(view: Overview) -> Samples:
     for service in _services(view):
         for state in (*CrawlerState, GONE):
             yield (*service.labels, str(state)), counts[service.name, str(state)]
-
-
-def _node(name: str, help: str, value: Callable[[NodeRecord], float]) -> MetricSpec:
-    """Define a figure of each node that is alive."""
-    return gauge(name, help, ("node",), lambda view: [((one.name,), value(one)) for one in view.nodes if one.alive(view.now)])
 
 
 def _of_roll(view: Overview, value: float) -> float | None:
@@ -102,230 +58,119 @@ def _statuses(view: Overview) -> Samples:
                 yield (*service.labels, code), value
 
 
-METRICS: tuple[MetricSpec, ...] = (
-    # The names of the article that Trawl grew out of (docs/monitoring.md); they stay as they are.
-    *of_crawls(
-        ("collector_task_queue_size", "Start tasks that wait for a crawler.", "start_tasks"),
-        ("collector_request_queue_size", "Requests that wait in the shared frontier.", "ready"),
-        ("collector_dupefilter_size", "Fingerprints that the dupefilter holds.", "fingerprints"),
+def _crawlers(view: Overview, value: Value, *, all_of_them: bool = False) -> Samples:
+    """Return a figure of each crawler process that is alive: the last figures of an ended one are not current."""
+    shown = [r for r in view.crawlers if all_of_them or r.alive(view.now)]
+    return [((r.spider, view.spider_of(r.spider), r.name), value(r) or 0.0) for r in shown]
+
+
+def _groups(view: Overview, value: Value) -> Samples:
+    """Return a figure of each consumer group; none where Redis has no value."""
+    for service in view.services:
+        for group in service.groups:
+            if (figure := value(group)) is not None:
+                yield (*service.labels, group.name), figure
+
+
+def _lanes(view: Overview, value: Value) -> Samples:
+    """Return a figure of each limited site, of those that have it."""
+    return [((lane.lane,), figure) for lane in view.sites.lanes if (figure := value(lane)) is not None]
+
+
+def _crawls(view: Overview, value: Value) -> Samples:
+    """Return a figure of each crawl; one in another Redis has none."""
+    return [(service.labels, value(service.crawl) or 0.0) for service in view.known]
+
+
+def _items(view: Overview, value: Value) -> Samples:
+    """Return a figure of each item stream: where a service and its jobs share one, only the service has it, so that sums
+    are right.
+    """
+    return [(service.labels, value(service.crawl) or 0.0) for service in view.known if not service.items_of]
+
+
+_SERVICE = ("service", "spider")
+SOURCES: Mapping[str, Source] = {
+    "crawl": (_SERVICE, _crawls),
+    "stat": (_SERVICE, _crawls),
+    "items": (_SERVICE, _items),
+    "service": (_SERVICE, lambda view, value: [(each.labels, value(each) or 0.0) for each in view.known]),
+    "crawler": (("service", "spider", "crawler"), _crawlers),
+    "group": (("service", "spider", "group"), _groups),
+    "lane": (("site",), _lanes),
+    "node": (("node",), lambda view, value: [((node.name,), value(node) or 0.0) for node in view.nodes if node.alive(view.now)]),
+}
+
+_COMPUTED: Mapping[str, Callable[[Overview], Samples]] = {
+    "collector_downloader_response_status_count": _statuses,
+    "trawl_oldest_ready_seconds": lambda view: [
+        (each.labels, max(0.0, view.now - at) if (at := each.crawl.oldest_ready_at) else 0.0) for each in view.known
+    ],
+    "trawl_item_group_oldest_pending_seconds": lambda view: _groups(view, lambda group: group.oldest_s or 0.0),
+    "trawl_item_group_consumers": lambda view: _groups(
+        view, lambda group: sum(consumer.idle_s <= READS_S for consumer in group.consumers)
     ),
-    *of_stats(
-        ("collector_downloader_request_count", "Requests sent, over all crawlers.", "downloader/request_count"),
-        ("collector_downloader_response_count", "Responses received, over all crawlers.", "downloader/response_count"),
-        (
-            "collector_downloader_response_bytes",
-            "Bytes of responses received, over all crawlers.",
-            "downloader/response_bytes",
-        ),
-        ("collector_scraped_item_count", "Items scraped, over all crawlers.", "item_scraped_count"),
+    "trawl_crawl_in_another_redis": lambda view: [
+        (each.labels, float(bool(each.crawl.redis))) for each in view.services if not each.fault
+    ],
+    "trawl_crawlers_desired": lambda view: [
+        (each.labels, view.wanted(each)) for each in _services(view) if each.desired is not None
+    ],
+    "trawl_crawlers_up": lambda view: [(each.labels, each.up) for each in _services(view)],
+    "trawl_crawlers": _states,
+    "trawl_crawler_heartbeat_age_seconds": lambda view: [
+        ((r.spider, view.spider_of(r.spider), r.name), max(0.0, view.now - r.beat_at))
+        for r in view.crawlers
+        if r.state.has_process
+    ],
+    "trawl_crawler_restarts_total": lambda view: _crawlers(view, lambda record: record.restarts, all_of_them=True),
+    "trawl_paused": lambda view: sorted(
+        Counter((each.service, view.spider_of(each.service), each.site, str(each.hold.word)) for each in view.held).items()
     ),
-    MetricSpec(
-        name="collector_downloader_response_status_count",
-        kind="counter",
-        help="Responses received, by HTTP status.",
-        labels=("service", "spider", "status_code"),
-        samples=_statuses,
+    "trawl_site_rate_state": lambda view: [
+        ((lane.lane, _LANE_STATES.get(lane.condition, str(lane.condition))), 1.0) for lane in view.sites.lanes
+    ],
+    "trawl_lane_oldest_seconds": lambda view: _lanes(
+        view, lambda lane: max(0.0, view.now - lane.oldest_at) if lane.oldest_at else 0.0
     ),
-    *of_stats(
-        ("trawl_retries_total", "Requests that were sent again after an error.", "retry/count"),
-        ("trawl_download_exceptions_total", "Downloads that ended without a response.", "downloader/exception_count"),
-        ("trawl_spider_exceptions_total", "Exceptions that spiders raised.", "spider_exceptions/count"),
-        (
-            "trawl_start_tasks_queued_total",
-            "Start tasks that `trawl seed-urls`, its task and API queued.",
-            "start_tasks/queued",
-        ),
-        ("trawl_start_tasks_refused_total", "Start tasks that they refused, as `max_waiting` waited.", "start_tasks/refused"),
-        ("trawl_start_tasks_taken_total", "Start tasks that crawlers took and carried out.", "start_tasks/taken"),
-        ("trawl_raw_pages_total", "Raw pages kept on disk.", "raw/kept"),
-        ("trawl_raw_bytes_total", "Bytes of raw pages kept on disk, compressed.", "raw/bytes"),
-        ("trawl_raw_pages_dropped_total", "Raw pages that were not kept: the disk is full, broken or too slow.", "raw/dropped"),
+    "trawl_site_breaker": lambda view: [((site, each.cause), 1.0) for site, each in view.sites.breakers.items()],
+    "trawl_site_breaker_seconds": lambda view: [
+        ((site, each.cause), max(0.0, view.now - each.since)) for site, each in view.sites.breakers.items()
+    ],
+    "trawl_node_up": lambda view: [((node.name,), float(node.alive(view.now))) for node in view.nodes],
+    "trawl_beat_leads": lambda view: single(float(view.beats.leader is not None) if view.beats else None),
+    "trawl_beat_silence_seconds": lambda view: single(view.beats.silent_s if view.beats else None),
+    "trawl_dead_messages": lambda view: single(view.dead_messages),
+    "trawl_roll_waiting": lambda view: single(_of_roll(view, _to_replace(view.roll))),
+    "trawl_roll_failed": lambda view: single(_of_roll(view, view.roll is not None and view.roll.state is RollState.FAILED)),
+    "trawl_run_members": lambda view: [
+        ((run.group, verdict), run.counts.get(verdict, 0)) for run in view.runs for verdict in Verdict
+    ],
+    "trawl_run_alerting": lambda view: [
+        ((run.group, verdict), run.alerts.get(verdict, 0)) for run in view.runs for verdict in Verdict if not verdict.sound
+    ],
+    "trawl_run_members_left": lambda view: [((run.group,), run.members - sum(run.counts.values())) for run in view.runs],
+    "trawl_run_late_seconds": lambda view: [
+        ((run.group,), (run.late or 0.0) - (run.deadline_at or 0.0) if run.late else 0.0) for run in view.runs
+    ],
+    "trawl_redis_up": lambda view: single(float(view.failure is None)),
+    "trawl_keys_readable": lambda view: (
+        [] if view.failure else [((name,), float(name not in view.unreadable)) for name in view.parts]
     ),
-    # What is declared.
-    of_service(
-        "trawl_task_queue_limit",
-        "Start tasks from which on seeders are refused (`max_waiting`); 0: any.",
-        lambda s: s.max_waiting,
+    "trawl_redis_trouble": lambda view: (
+        [] if view.failure else [((name,), float(any(each.name == name for each in view.server))) for name in health.NAMES]
     ),
-    of_service(
-        "trawl_items_per_minute_wanted",
-        "Items a minute that the service declares to scrape at least (`min_items_per_minute`); 0: any.",
-        lambda s: s.min_items_per_minute,
+    "trawl_redis_memory_bytes": lambda view: (
+        [((kind,), float(size)) for kind, size in view.memory.kinds.items()] if view.memory else []
     ),
-    # The frontier.
-    gauge(
-        "trawl_oldest_ready_seconds",
-        "Since the oldest request that waits was stored first; 0: none waits, or the queue is in random order.",
-        ("service", "spider"),
-        lambda view: [(one.labels, max(0.0, view.now - at) if (at := one.crawl.oldest_ready_at) else 0.0) for one in view.known],
-    ),
-    *of_crawls(
-        ("trawl_leased_requests", "Requests that crawlers work on now.", "leased"),
-        ("trawl_parked_requests", "Requests set aside, because their site is held.", "parked"),
-        ("trawl_overflow_start_tasks", "Start tasks that wait until the start key has capacity.", "overflow"),
-        ("trawl_backlog_start_tasks", "Start tasks of a backfill that wait for the site's budget.", "backlog"),
-        ("trawl_thread_records", "Threads of which is known what is stored.", "thread_records"),
-        ("trawl_start_tokens", "Threads whose last start task was not carried out yet.", "start_tokens"),
-        ("trawl_parked_start_tasks", "Start tasks set aside, because their site is held.", "parked_tasks"),
-        ("trawl_leased_start_tasks", "Start tasks that are becoming requests.", "leased_tasks"),
-        ("trawl_dead_requests", "Requests and start tasks given up, kept with their reasons.", "dead"),
-        (
-            "trawl_dupefilter_false_positive_rate",
-            "Part of the new requests that a Bloom dupefilter takes for seen, by estimate; 0 for the exact kinds.",
-            "false_positive_rate",
-        ),
-        ("trawl_items_limit", "Items, waiting and refused, from which on no page is started; 0: any.", "max_items"),
-        ("trawl_items_backed_up", "1 while so many items wait or were refused that crawlers start no page.", "backed_up"),
-        ("trawl_crawl_owners", "Crawler processes that hold or may hold leases.", "owners"),
-    ),
-    *of_crawls(
-        ("trawl_acked_requests_total", "Requests that were finished.", "acked"),
-        ("trawl_reclaimed_leases_total", "Leases taken back from crawlers that died.", "reclaimed"),
-        kind="counter",
-    ),
-    *of_crawls(
-        (
-            "trawl_items_waiting",
-            "Items that wait for their consumer; of a shared stream its first service has them.",
-            "items",
-        ),
-        ("trawl_bad_items", "Items that their consumer refused, kept with their reasons; shared ones once.", "bad_items"),
-        ("trawl_item_bytes", "Memory that waiting and refused items take, by estimate; shared ones once.", "item_bytes"),
-        which=with_own_items,
-    ),
-    *GROUP_METRICS,
-    of_service(
-        "trawl_crawl_in_another_redis",
-        "1 where a service crawls in another Redis than the fleet's: then its other figures are missing.",
-        lambda one: int(bool(one.crawl.redis)),
-        which=lambda view: [one for one in view.services if not one.fault],
-    ),
-    # The fleet.
-    gauge(
-        "trawl_crawlers_desired",
-        "Crawlers that there should be; stopped ones do not count.",
-        ("service", "spider"),
-        lambda view: [(one.labels, view.wanted(one)) for one in _services(view) if one.desired is not None],
-    ),
-    of_service("trawl_crawlers_up", "Crawlers with a slot that reported in the last 15 s.", lambda one: one.up, which=_services),
-    gauge(
-        "trawl_crawlers",
-        "Crawlers by state; gone: should be alive and has not reported for 15 s.",
-        ("service", "spider", "state"),
-        _states,
-    ),
-    gauge(
-        "trawl_crawler_heartbeat_age_seconds",
-        "Time since a crawler's last report.",
-        ("service", "spider", "crawler"),
-        lambda view: [
-            ((r.spider, view.spider_of(r.spider), r.name), max(0.0, view.now - r.beat_at))
-            for r in view.crawlers
-            if r.state.has_process
-        ],
-    ),
-    _crawler(
-        "trawl_crawler_restarts_total",
-        "counter",
-        "Crawler processes of the slot that have ended; it restarts at 0 when the slot is forgotten.",
-        lambda r: r.restarts,
-        which=lambda _: True,
-    ),
-    _crawler("trawl_crawler_resident_memory_bytes", "gauge", "Resident memory of the crawler process.", lambda r: r.rss_bytes),
-    _crawler("trawl_crawler_pages_per_second", "gauge", "Pages per second over the last heartbeats.", lambda r: r.pages_per_s),
-    _crawler("trawl_crawler_requests_in_flight", "gauge", "Pages begun and not yet acked.", lambda r: r.in_flight),
-    _crawler(
-        "trawl_crawler_oldest_page_seconds", "gauge", "Since the quietest of them gave a sign of life.", lambda r: r.oldest_s
-    ),
-    _crawler("trawl_crawler_reactor_lag_seconds", "gauge", "How long the crawler's reactor took to answer.", lambda r: r.lag_s),
-    # What is held.
-    gauge(
-        "trawl_paused",
-        "Holds of operators and breakers (kind: pause, drain, stop); no service: all, no site: all; of slots the number.",
-        ("service", "spider", "site", "kind"),
-        lambda view: sorted(
-            Counter((one.service, view.spider_of(one.service), one.site, str(one.hold.word)) for one in view.held).items()
-        ),
-    ),
-    *LANE_METRICS,
-    # The sites.
-    _breaker(
-        "trawl_site_breaker",
-        "1 while a site's breaker is open: other pages than its own, or a wrong file; not crawled.",
-        lambda _, one: 1.0,
-    ),
-    _breaker(
-        "trawl_site_breaker_seconds",
-        "How long the breaker of a site has been open.",
-        lambda view, one: max(0.0, view.now - one.since),
-    ),
-    *part().metrics,
-    # The nodes.
-    gauge(
-        "trawl_node_up",
-        "Whether the node reported in the last 15 s; it is forgotten a minute after its last report.",
-        ("node",),
-        lambda view: [((node.name,), float(node.alive(view.now))) for node in view.nodes],
-    ),
-    _node("trawl_node_capacity", "Crawlers that the node may host.", lambda node: node.capacity),
-    _node("trawl_node_crawlers", "Crawlers that the node hosts.", lambda node: node.taken),
-    _node("trawl_node_draining", "Whether the node takes no crawlers any more.", lambda node: node.draining),
-    of_fleet(
-        "trawl_beat_leads",
-        "Whether a beat leads; 0: nothing is seeded, launched or stored.",
-        lambda view: float(view.beats.leader is not None) if view.beats else None,
-    ),
-    of_fleet(
-        "trawl_beat_silence_seconds",
-        "Time since a beat sent its last task; a healthy one sends every second.",
-        lambda view: view.beats.silent_s if view.beats else None,
-    ),
-    of_fleet(
-        "trawl_dead_messages",
-        "Messages of the broker that no worker could read or run, kept with their reasons.",
-        lambda view: view.dead_messages,
-    ),
-    # Rolls.
-    of_fleet(
-        "trawl_roll_waiting",
-        "Crawlers that the roll under way has still to replace.",
-        lambda view: _of_roll(view, _to_replace(view.roll)),
-    ),
-    of_fleet(
-        "trawl_roll_failed",
-        "Whether the last roll stopped because a new process was not well; until the next one, or `trawl roll --abort`.",
-        lambda view: _of_roll(view, view.roll is not None and view.roll.state is RollState.FAILED),
-    ),
-    *RUN_METRICS,
-    # The exporter itself.
-    of_fleet(
-        "trawl_redis_up",
-        "Whether Redis answered; if not, only this and the scrape's duration are exported.",
-        lambda view: float(view.failure is None),
-    ),
-    gauge(
-        "trawl_keys_readable",
-        "1 if this part (a service, a kind of record) could be read; 0: foreign type or value.",
-        ("part",),
-        lambda view: [] if view.failure else [((part,), float(part not in view.unreadable)) for part in view.parts],
-    ),
-    gauge(
-        "trawl_redis_trouble",
-        "1 where Redis is set up, or fails, so that data is or will be lost; `trawl doctor` names the fix.",
-        ("trouble",),
-        lambda view: (
-            [] if view.failure else [((name,), float(any(one.name == name for one in view.server))) for name in health.NAMES]
-        ),
-    ),
-    *MEMORY_METRICS,
-    of_fleet(
-        "trawl_foreign_values",
-        "Values in Trawl's keys that are not Trawl's, and keys of another type; `trawl doctor --repair` sets them aside.",
-        lambda view: None if view.failure else float(len(view.foreign)),
-    ),
-    LEFT_OUT,
-    of_fleet("trawl_scrape_duration_seconds", "How long reading Redis took.", lambda view: view.seconds),
-)
+    "trawl_redis_used_memory_bytes": lambda view: single(float(view.memory.used) if view.memory else None),
+    "trawl_redis_max_memory_bytes": lambda view: single(float(view.memory.limit) if view.memory else None),
+    "trawl_foreign_values": lambda view: single(None if view.failure else float(len(view.foreign))),
+    "trawl_stats_left_out": left_out,
+    "trawl_scrape_duration_seconds": lambda view: single(view.seconds),
+}
+
+METRICS: tuple[MetricSpec, ...] = (*specs(Path(__file__).with_name("fleet.toml"), _COMPUTED, SOURCES), *part().metrics)
 
 
 def reference() -> str:
