@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import redis
 
 from forums.state.alerts import Alert, Alerts, shown_address
-from monitoring.pages.actions import SITE, Action, Field, Given
+from monitoring.pages.actions import Given, actions_of
 from redis_components.errors import ConfigError, TrawlError
 
 from .search import whole_installation
 
 if TYPE_CHECKING:
     from forums.scheduling.seeding import Outcome
-
-FORUMS = Field(name="forums", label="Boards", hint="their ids, with spaces between them")
 
 
 def _outcomes(found: Mapping[str, Outcome]) -> Iterable[str]:
@@ -75,42 +74,6 @@ def _unalert(client: redis.Redis, given: Given, by: str) -> Iterable[str]:  # no
     return [f"alert {number} is removed"]
 
 
-ACTIONS = {
-    "alert": Action(
-        title="Alert me",
-        follows="A message about each new or changed post that matches, within seconds. A test message is sent at once.",
-        undo="remove the alert.",
-        fields=(
-            Field(name="match", label="Words", needed=True, hint='a word, "several words", gpu or /rtx ?50/, not author:bot'),
-            Field(name="to", label="To", needed=True, hint="mailto:you@example.org, ntfy://TOPIC, https://example.org/hook"),
-            Field(name="site", label="Only of this site", hint="empty: of all"),
-            Field(name="digest-minutes", label="Minutes that a post waits for others", kind="number", hint="for one message"),
-            Field(name="quiet", label="Quiet hours", hint="22:00-07:00 Europe/Berlin"),
-            Field(name="history", label="Also posts written before now, which a first reading stores", kind="switch"),
-        ),
-        do=_alert,
-    ),
-    "unalert": Action(
-        title="Remove alert",
-        follows="It sends no more messages.",
-        undo="make it again.",
-        fields=(Field(name="number", label="Alert", fixed=True, needed=True),),
-        do=_unalert,
-    ),
-    "seed": Action(
-        title="Seed",
-        follows="Boards are queued for a scan: those named, else those that are due within their site's budget.",
-        fields=(SITE, FORUMS, Field(name="force", label="Also boards that are not due yet, beyond the budget", kind="switch")),
-        do=_seed,
-    ),
-    "rescan": Action(
-        title="Rescan",
-        follows="The boards are scanned now, deeper than usual. The depth costs that many requests, beyond the site's budget.",
-        fields=(
-            SITE,
-            Field(name="forums", label="Boards", needed=True, hint=FORUMS.hint),
-            Field(name="depth", label="List pages", kind="number", hint="empty: down to what was seen before"),
-        ),
-        do=_rescan,
-    ),
-}
+ACTIONS = actions_of(
+    Path(__file__).with_name("actions.toml"), {"alert": _alert, "unalert": _unalert, "seed": _seed, "rescan": _rescan}
+)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from pathlib import Path
 
 import redis
 
@@ -102,12 +104,6 @@ class Given:
 Do = Callable[[redis.Redis, Given, str], Iterable[str]]
 """Does it for the named person, and returns the result, line by line. Raises TrawlError and `redis.RedisError`."""
 DAY_S = 86_400.0
-
-SERVICE = Field(name="service", label="Service", fixed=True)
-NEEDED_SERVICE = replace(SERVICE, needed=True)
-SITE = Field(name="site", label="Site", fixed=True)
-JOB = Field(name="job", label="Job", fixed=True, needed=True)
-REASON = Field(name="reason", label="Reason", hint="for those who look later")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,102 +223,30 @@ def _cancel(client: redis.Redis, given: Given, by: str) -> Iterable[str]:  # noq
     return [f"{job.id}: {job.state}"]
 
 
-ITEMS = Field(name="items", label="Also the items that their consumer refused", kind="switch")
+def actions_of(table: Path, done_by: Mapping[str, Do]) -> dict[str, Action]:
+    """Read the forms of a table; each is done by the function of its name."""
+    found = {}
+    for name, row in tomllib.loads(table.read_text("utf-8")).items():
+        fields = tuple(Field(**one) for one in row.pop("fields"))
+        found[name] = Action(**row, fields=fields, do=done_by[name])
+    return found
 
-ACTIONS = {
-    "pause": Action(
-        title="Pause",
-        follows="Its requests stay in the queue, pages at work are finished, nothing is lost. Nothing new is read until then.",
-        undo="resume.",
-        fields=(SERVICE, SITE, REASON),
-        do=_holding(HoldKind.PAUSE),
-    ),
-    "drain": Action(
-        title="Drain",
-        follows="What is queued is still crawled, but no start task comes in: new threads are not seen until then.",
-        undo="resume.",
-        fields=(SERVICE, SITE, REASON),
-        do=_holding(HoldKind.DRAIN),
-    ),
-    "resume": Action(
-        title="Resume",
-        follows="Ends each pause, drain and stop of it, also those of others; crawlers that were given up are tried again.",
-        fields=(SERVICE, SITE),
-        do=_resume,
-    ),
-    "scale": Action(
-        title="Scale",
-        follows="Crawlers start, or finish their pages and leave, within seconds. With 0 nothing of it is crawled.",
-        undo="scale it to the former size.",
-        fields=(
-            NEEDED_SERVICE,
-            Field(name="size", label="Crawlers", kind="number", needed=True),
-        ),
-        do=_scale,
-    ),
-    "limit": Action(
-        title="Limit",
-        follows="Every crawler obeys with its next exchange. These limits replace all former ones, also those of the site file.",
-        undo="remove them; the site file sets its own again.",
-        fields=(
-            Field(name="site", label="Site", fixed=True, needed=True),
-            Field(name="rate", label="Requests per second"),
-            Field(name="concurrency", label="Requests at a time", kind="number"),
-            Field(name="per-hour", label="Requests in any hour", kind="number"),
-            Field(name="per-day", label="Requests in any 24 hours", kind="number"),
-            Field(name="remove", label="Remove the site's limits", kind="switch"),
-        ),
-        do=_limit,
-    ),
-    "roll": Action(
-        title="Roll",
-        follows="Its crawlers are replaced by new processes, one after the other; each finishes its pages first.",
-        undo="trawl roll --abort ends it where it is.",
-        fields=(SERVICE,),
-        do=_roll,
-    ),
-    "replay": Action(
-        title="Replay dead letters",
-        follows="Requests and start tasks that were given up are queued again, as if they had never been tried.",
-        fields=(
-            NEEDED_SERVICE,
-            Field(name="reason", label="Only with this in the reason"),
-            Field(name="limit", label="At most", kind="number"),
-            ITEMS,
-        ),
-        do=_replay,
-    ),
-    "purge": Action(
-        title="Purge dead letters",
-        follows="They are deleted for good: these pages are not asked for again, and no record of them is left.",
-        fields=(
-            NEEDED_SERVICE,
-            Field(name="days", label="Older than so many days"),
-            Field(name="all", label="All of them", kind="switch"),
-            ITEMS,
-        ),
-        do=_purge,
-    ),
-    "run": Action(
-        title="Run a job",
-        follows="A finite crawl starts with its own queue and crawlers, and takes room on the nodes until it ends.",
-        undo="cancel it; the rest of its queue is kept.",
-        fields=(
-            Field(name="service", label="Service", needed=True),
-            Field(name="crawlers", label="Crawlers", kind="number", default="1"),
-            Field(name="arguments", label="Arguments", kind="text", hint="NAME=VALUE on each line"),
-            Field(name="urls", label="URLs", kind="text", hint="one on each line, for a spider that is fed from Redis"),
-        ),
-        do=_run,
-    ),
-    "cancel": Action(
-        title="Cancel",
-        follows="The job ends: pages at work are finished, the rest of its queue is kept.",
-        undo="trawl job resume JOB continues it.",
-        fields=(JOB,),
-        do=_cancel,
-    ),
-}
+
+ACTIONS = actions_of(
+    Path(__file__).with_name("actions.toml"),
+    {
+        "pause": _holding(HoldKind.PAUSE),
+        "drain": _holding(HoldKind.DRAIN),
+        "resume": _resume,
+        "scale": _scale,
+        "limit": _limit,
+        "roll": _roll,
+        "replay": _replay,
+        "purge": _purge,
+        "run": _run,
+        "cancel": _cancel,
+    },
+)
 
 
 def present_value(client: redis.Redis, name: str, given: Mapping[str, str]) -> dict[str, str]:
