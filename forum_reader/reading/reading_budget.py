@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any
 
 from forum_reader.errors import UnreadablePage
@@ -37,6 +38,7 @@ _SHORT = 1_000  # characters without `>` that hold too few attributes to be coun
 _MOST_VALUES = 1_000  # values with a `>` that are examined one by one; pages of forums have 30
 _LONG_TAG = re.compile(rf"<[A-Za-z][^>]{{{_SHORT},}}")
 _VALUE_GOES_ON = re.compile(r"=(?=\s*+(?:(\")[^\">]*+|'[^'>]*+)()>)")  # a `>` within a value does not end a tag
+_NO_SIGNS = bytes(set(range(256)) - set(b"<>\"'=/ \t\n\f\r"))  # neither end a value nor separate attributes
 _TAG_NAME = re.compile(r"<[^ \t\n\f\r/>]*")
 _ATTRIBUTE = re.compile(  # as in HTML5; white space before a quote is that of all versions of libxml2
     r"[^ \t\n\f\r/>][^ \t\n\f\r/>=]*+"
@@ -201,17 +203,21 @@ def _attributes_of_a_tag(markup: str) -> int:
     return most
 
 
+@lru_cache(maxsize=1)  # a large page is asked about before it is opened, and again before it is parsed
 def most_attributes(markup: str) -> int:
-    """Return an upper bound of the number of attributes of any tag. First by the characters between two `>`; where these are
-    many, or a value has a `>`, by the markup: JSON in a value has many words, and is one attribute.
+    """Return an upper bound of the number of attributes of any tag: of those before its first value with a `>`, and behind it.
+    First by the characters that may stand between two attributes; where these are many, by the markup: JSON in a value has many
+    words, and is one attribute.
     """
     long = [found[0] for found in _LONG_TAG.finditer(markup)]
-    longest = max(map(len, long), default=_SHORT) // 2
-    values = [(found.start(2), found[1] or "'") for found in _VALUE_GOES_ON.finditer(markup)]
-    if len(values) > _MOST_VALUES or (not values and longest <= _MOST_ATTRIBUTES):
-        return longest * (1 + len(values))
-    longest = max((_attributes(tag, _end_of_name(tag), len(tag)) for tag in long), default=0)
-    return max(_SHORT // 2, longest) + _most_behind_values(markup, values)
+    first = max(map(len, long), default=_SHORT) // 2
+    signs = markup.encode("utf-8", "replace").translate(None, _NO_SIGNS).decode()
+    behind = _most_behind_values(signs, lambda _, start, end: end - start + 1)
+    if first + behind > _MOST_ATTRIBUTES:
+        first = max(_SHORT // 2, max((_attributes(tag, _end_of_name(tag), len(tag)) for tag in long), default=0))
+    if first + behind > _MOST_ATTRIBUTES:
+        behind = _most_behind_values(markup, _attributes)
+    return first + behind
 
 
 def _end_of_name(tag: str) -> int:
@@ -225,10 +231,13 @@ def _attributes(markup: str, start: int, end: int) -> int:
     return sum(1 for _ in _ATTRIBUTE.finditer(markup, start, end))
 
 
-def _most_behind_values(markup: str, values: list[tuple[int, str]]) -> int:
-    """Return the most attributes of a tag behind the first of its values with a `>` (its place, and the value's quote), including
-    attributes behind further such values.
+def _most_behind_values(markup: str, count: Callable[[str, int, int], int]) -> int:
+    """Return the most attributes of a tag behind the first of its values with a `>`, including attributes behind further such
+    values. `count`: their number between two places.
     """
+    values = [(found.start(2), found[1] or "'") for found in _VALUE_GOES_ON.finditer(markup)]
+    if len(values) > _MOST_VALUES:
+        return len(values) * _SHORT
     closes = dict.fromkeys("\"'", len(markup))  # end of the current value
     behind: dict[int, int] = {}  # the end of a value
     behind_place: dict[int, int] = {}  # a `>` within a value
@@ -238,6 +247,6 @@ def _most_behind_values(markup: str, values: list[tuple[int, str]]) -> int:
         if close not in behind:
             end = markup.find(">", close)
             end = len(markup) if end < 0 else end
-            behind[close] = _attributes(markup, close + 1, end) + behind_place.get(end, 0)
+            behind[close] = count(markup, close + 1, end) + behind_place.get(end, 0)
         behind_place[place] = max(behind_place.get(place, 0), behind[close])
     return max(behind_place.values(), default=0)
