@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from forum_reader.dates.dates_in_text import LONGEST, Spotted, spotted
 from forum_reader.fields import post_marks
 from forum_reader.fields.author_names import AROUND, BY, LABELLED, MAIL, REPLY_TITLE, named_after_by
+from forum_reader.reading.html_text import letters_of
 
 from .arranged import HEADINGS, is_contents, parts_of, post_element
 from .signatures import Link, Signature, read_line, time_before
@@ -166,7 +167,7 @@ def _title_before(blocks: list[Any], root: Any) -> str | None:
 
 
 def _letters(title: str) -> str:
-    return "".join(char for char in REPLY_TITLE.sub("", title).casefold() if char.isalnum())
+    return letters_of(REPLY_TITLE.sub("", title).casefold())
 
 
 def _lines_of(root: Any) -> Iterator[_Line | Any]:

@@ -14,6 +14,7 @@ from forum_reader.page.one_message import find_message, message
 from forum_reader.page.page_kind import Kind, PageFrame
 from forum_reader.page.page_tree import PageTree, asks_for_password
 from forum_reader.page.records import PageKind, SeenPost
+from forum_reader.reading.html_text import letters_of
 
 from .checks import is_complete
 
@@ -64,9 +65,9 @@ def arrange_unsure(root: Any, tree: PageTree, frame: PageFrame, url: str, kind: 
 
 def _are_titles(posts: Sequence[SeenPost], title: str | None) -> bool:
     """Return True if half of the texts behind the first are the page's title, or end with a date: a tree of messages."""
-    own = _letters(REPLY_TITLE.sub("", title or ""))
+    own = letters_of(REPLY_TITLE.sub("", title or ""))
     texts = [post.text for post in posts[1:]]
-    named = sum(own in (letters := _letters(text)) and len(letters) <= _MOST_TITLES * len(own) for text in texts if own)
+    named = sum(own in (letters := letters_of(text)) and len(letters) <= _MOST_TITLES * len(own) for text in texts if own)
     dates = [spotted(text[-_DATE:]) for text in texts]
     return 2 * max(named, sum(date is not None and date.precision > _A_DAY for date in dates)) >= len(posts)
 
@@ -76,23 +77,19 @@ def _is_message(root: Any, tree: PageTree, frame: PageFrame, url: str, kind: Kin
     where one of these posts is read so already.
     """
     titles = (frame.title, *_titles(root))
-    own = {_letters(title) for title in titles if title}
+    own = {letters_of(title) for title in titles if title}
     found = find_message(root, titles)
     if found is None or found.others or found.author in titles or (found.rows and not found.is_of_rows):
         return False
     if not found.rows:
         if kind.kind not in (PageKind.OTHER, PageKind.THREAD) or not _mentions_replies(tree, url):
             return False
-        text, texts = _letters(found.text), [_letters(post.text) for post in posts]
+        text, texts = letters_of(found.text), [letters_of(post.text) for post in posts]
         is_read = any(one.startswith(text) for one in texts) or (len(texts) == 1 and text not in texts[0])
-        is_read = is_read and not any(_letters(post.author or "") in own for post in posts)
+        is_read = is_read and not any(letters_of(post.author or "") in own for post in posts)
         if asks_for_password(tree) or (kind.kind is PageKind.THREAD and is_read):
             return False
     return message(root, found)
-
-
-def _letters(text: str) -> str:
-    return "".join(char for char in text if char.isalnum())
 
 
 def _titles(root: Any) -> Iterable[str]:

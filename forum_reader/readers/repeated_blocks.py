@@ -256,7 +256,9 @@ class _Ones:
         counts: Counter[int] = Counter()
         inside = 0
         for block in blocks:
-            count = _between(members, block.start, block.end) - sum(_between(members, *inner) for inner in block.inner_elements)
+            count = _between(members, block.start, block.end)
+            for inner in block.inner_elements:
+                count -= _between(members, *inner)
             counts[count] += 1
             inside += count
         self.inside += inside

@@ -62,6 +62,14 @@ def text_of_elements(elements: Iterable[Any]) -> str | None:
     return writer.text() or None
 
 
+_NO_LETTERS = re.compile(r"[\W_]+")
+
+
+def letters_of(text: str) -> str:
+    """Return the letters and digits of a text, by which texts are compared."""
+    return _NO_LETTERS.sub("", text)
+
+
 def shown_characters(root: Any, elements: Mapping[str, Sequence[Any]]) -> int:
     """Return the number of characters that a page shows. `elements`: its elements by tag."""
     text, parts, at = str(_STRING(next(iter(elements["body"]), root))), [], 0
