@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, and_, func, not_, or_, select
 
 from demo.forum.process import ask
+from forums import FORUM_DETAIL
 from forums.scheduling.rechecking import recheck
-from forums.state.forum_states import FORUM_DETAIL
 from forums.storage import Database, checks, comments, posts, scans
 from redis_components.admin.inspector import snapshot
 from redis_components.connection import connect

@@ -18,7 +18,7 @@ from rich.text import Text
 from sqlalchemy import ColumnElement, FromClause, func, select, true
 
 from cli.views.fleet_screen import crawlers_table, services_table
-from forums.state.forum_states import FORUM_DETAIL
+from forums import FORUM_DETAIL
 from forums.storage import comments, posts, revisions
 from redis_components.admin.inspector import CrawlSnapshot
 from workers.overview import Overview, OverviewReader

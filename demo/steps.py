@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from forums.state.forum_states import FORUM_DETAIL
+from forums import FORUM_DETAIL
 from forums.storage.read.site_figures import Delay, delays
 from redis_components.errors import TrawlError
 from workers.state.registry import CrawlerRecord, CrawlerState

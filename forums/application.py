@@ -9,11 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import forum_reader
-from forums import environment
-from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST
-from forums.state.keys import ForumCrawlKeys, ForumFleetKeys
+from forums import FORUM_DETAIL, FORUM_LIST, environment
 from redis_components.errors import ConfigError
-from redis_components.server.untrusted_values import as_text, decoded
 from redis_components.server.variables import variable
 from workers.application import Check, Finding, KeyRules, Round
 
@@ -75,6 +72,8 @@ def feeds() -> Mapping[str, str]:
 
 def crawler_keys() -> Sequence[str]:
     """Return the keys of the errors of site files, and of the files that were checked by their first pages."""
+    from forums.state.keys import ForumFleetKeys  # loads redis-py, which `trawl read` does without
+
     return ForumFleetKeys().wrong_sites(), ForumFleetKeys().checked_files()
 
 
@@ -232,6 +231,8 @@ def key_rules(client: redis.Redis, crawls: Sequence[CrawlKeys], *, threads: bool
     threads. Raises redis.RedisError.
     """
     from forums.state import alerts, forum_states, thread_records, writer_state
+    from forums.state.keys import ForumCrawlKeys, ForumFleetKeys
+    from redis_components.server.untrusted_values import as_text, decoded
     from workers.state.quarantine import HASH, MOST_FIELDS, STRING
 
     fleet = ForumFleetKeys()
@@ -313,6 +314,8 @@ def on_breaker_reset(client: redis.Redis, site: str) -> None:
 
 def operator_keys() -> Mapping[str, str]:
     """Return the key of the alerts."""
+    from forums.state.keys import ForumFleetKeys
+
     return {"alerts": ForumFleetKeys().alerts()}
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import redis
+if TYPE_CHECKING:
+    pass
 
 # Connection. Everything in REDIS_PARAMS is passed to the client as it is.
-REDIS_CLS = redis.Redis
 REDIS_ENCODING = "utf-8"
 REDIS_PARAMS: dict[str, Any] = {
     "socket_timeout": 30,
@@ -39,3 +39,12 @@ SCHEDULER_LOCAL_SEEN = 100_000
 
 # Services and their sizes where TRAWL_FLEET names none.
 FLEET = "forum_list=1,forum_detail=1"
+
+
+def __getattr__(name: str) -> Any:
+    """Return `REDIS_CLS`; redis-py takes 0.2 s to import, and commands without a server read defaults, too."""
+    if name != "REDIS_CLS":
+        raise AttributeError(name)
+    import redis
+
+    return redis.Redis

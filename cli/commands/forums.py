@@ -17,12 +17,13 @@ from cli.names import check_site, either
 from cli.views.options import AsJson, SiteArgument, SiteOption, Yes, command_group
 from cli.views.output import complain, confirm, duration, echo, iso, print_json, report
 from cli.views.tables import Column, console, figure, table_of
+from forums import FORUM_DETAIL, FORUM_LIST
 from forums.freshness import DAY_S, HOUR_S, estimate, next_check
 from forums.overview import BoardView, forum_sites
 from forums.overview.boards import BAD_STATES, SOON_S, BoardState
 from forums.records.stored import forget_marks
 from forums.sites import load_all, load_site, sites_dir
-from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST, Purpose, Spent
+from forums.state.forum_states import Purpose, Spent
 from forums.state.thread_records import forget as forget_threads
 from forums.state.writer_state import DatabaseClaim
 from forums.storage import StorageError

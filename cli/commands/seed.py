@@ -14,10 +14,10 @@ from cli.names import parse_since
 from cli.views.options import AsJson, OnlySite
 from cli.views.output import complain, counted, echo, print_json, report
 from cli.views.tables import console, table_of
+from forums import FORUM_LIST
 from forums.scheduling import seeding
 from forums.scheduling.seeding import Outcome, OutcomeKind, nothing_seeded, sentences
 from forums.sites import SiteError, sites_dir
-from forums.state.forum_states import FORUM_LIST
 from workers.state.registry import Registry
 
 

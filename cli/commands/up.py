@@ -171,7 +171,7 @@ def _warn_of_what_is_missing() -> None:
     """Print what the services lack; not the missing site file of a project that has other spiders."""
     if not (lines := application().start_warnings(default_fleet())):
         return
-    from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST  # the only application with such a warning
+    from forums import FORUM_DETAIL, FORUM_LIST  # the only application with such a warning
 
     if not project_spiders() - {FORUM_DETAIL, FORUM_LIST}:
         for line in lines:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import redis
 
+from forums import FORUM_DETAIL, FORUM_LIST
 from forums.records import FORUM_WRITER
-from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST, TRIAL_PER_DAY, Ledger, Spent, Watched, watched
+from forums.state.forum_states import TRIAL_PER_DAY, Ledger, Spent, Watched, watched
 from forums.state.site_faults import RULES_FILE, drift_sentence, drifted, output_troubles, wrong_files
 from forums.state.writer_state import (
     ANOTHER_DATABASE,

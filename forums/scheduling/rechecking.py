@@ -12,11 +12,12 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import redis
 
+from forums import FORUM_DETAIL, FORUM_LIST
 from forums.records.start_tasks import NEWEST_FIELDS, RECENT, ForumTask, PostTask, encode, thread_id
 from forums.records.stored import BACKFILL, scan_task
 from forums.sites import Site, load_all, load_site
 from forums.spiders.look_back import MOST_PAGES
-from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST, Ledger, Spent
+from forums.state.forum_states import Ledger, Spent
 from forums.state.keys import script
 from forums.state.thread_records import ThreadRecord, look_up
 from forums.storage import Database

@@ -11,12 +11,12 @@ from scrapy import Request
 from scrapy.spidermiddlewares.httperror import HttpError
 
 from forum_reader.reading.read_page import CommentsPage, MoreComments, ThreadPage
+from forums import FORUM_DETAIL
 from forums.breaker.middleware import MISSING, SiteBlocked
 from forums.breaker.missing import site_of_task
 from forums.records.items import comment_item, file_digest, now_in_reading, post_item, utc_now, with_listed
 from forums.records.start_tasks import PostTask
 from forums.sites import PageGone, Site, UnreadablePage, site_in_use
-from forums.state.forum_states import FORUM_DETAIL
 from redis_components.scheduler import set_aside
 from redis_components.scrapy_glue.conditional import is_unchanged
 from redis_components.scrapy_glue.page_tracker import reason_of

@@ -11,13 +11,13 @@ from scrapy import Request
 from scrapy.spidermiddlewares.httperror import HttpError
 
 from forum_reader.reading.read_page import IndexPage, ListedForum, ListedThread, ListPage
+from forums import FORUM_DETAIL, FORUM_LIST
 from forums.breaker.missing import site_of_task
 from forums.records.items import file_digest, forum_item, moment_of, scan_item, stamp, utc_now
 from forums.records.start_tasks import INDEX, RECENT, ForumTask
 from forums.records.stored import FrontRow, Marks
 from forums.sites import Site, UnreadablePage, site_in_use
 from forums.state import thread_records
-from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST
 from forums.state.thread_records import ThreadRecord
 from redis_components.scrapy_glue.conditional import is_unchanged
 from redis_components.scrapy_glue.engine import frontier_of

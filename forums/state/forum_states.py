@@ -16,6 +16,7 @@ from typing import Any, Self, cast
 import msgspec
 import redis
 
+from forums import FORUM_LIST
 from forums.state.keys import ForumCrawlKeys
 from redis_components.admin.inspector import keys_in
 from redis_components.server.names import literal
@@ -35,12 +36,6 @@ from redis_components.server.untrusted_values import (
 )
 
 from .keys import ForumFleetKeys, script
-
-FORUM_LIST = "forum_list"
-"""Reads list pages and feeds new and changed threads to FORUM_DETAIL."""
-FORUM_DETAIL = "forum_detail"
-"""Reads threads: opening posts and comments."""
-
 
 _AT_ONCE = 1000
 

@@ -12,9 +12,9 @@ from typing import Any, cast
 
 import redis
 
+from forums import FORUM_DETAIL, FORUM_LIST
 from forums.environment import Sites
 from forums.state.alerts import Alerts
-from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST
 from forums.state.keys import ForumCrawlKeys, ForumFleetKeys
 from forums.state.thread_records import forget_fields
 from redis_components.admin.find_entries import Search, find, take_out

@@ -23,13 +23,14 @@ import msgspec
 import redis
 from sqlalchemy import func, select
 
+from forums import FORUM_DETAIL, FORUM_LIST
 from forums.environment import Events
 from forums.freshness import Observation, observe
 from forums.records import FORUM_WRITER
 from forums.records.stored import keep_marks
 from forums.sites import SiteError, load_all, load_site
 from forums.state import thread_records
-from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST, ForumState, ForumStates, Ledger, Purpose, Spending
+from forums.state.forum_states import ForumState, ForumStates, Ledger, Purpose, Spending
 from forums.state.removed_sites import removed_sites
 from forums.state.thread_records import ThreadRecord
 from forums.state.writer_state import DatabaseClaim, PublicationDelays, WriterCounts

@@ -21,8 +21,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from redis.crc import key_slot
-
 from redis_components.errors import ConfigError
 
 from .variables import variable
@@ -157,6 +155,8 @@ def prefixed(key: str, namespace: str) -> str:
 
 def check_one_slot(keys: Iterable[str], setting: str, example: str) -> None:
     """Raise ConfigError when a Redis Cluster would keep `keys` in more than one slot; `example` is what `setting` could be."""
+    from redis.crc import key_slot  # redis takes 0.2 s to import, and commands without a server name things, too
+
     slots = {key_slot(key.encode()): key for key in keys}
     if len(slots) > 1:
         (one, two), *_ = zip(sorted(slots)[:-1], sorted(slots)[1:], strict=True)

@@ -14,8 +14,8 @@ from typing import Any, Self
 import pytest
 import redis
 
+from forums import FORUM_LIST
 from forums.scheduling.seeding import seed
-from forums.state.forum_states import FORUM_LIST
 from redis_components.admin.inspector import keys_in
 from redis_components.server.untrusted_values import server_time
 from redis_components.start_tasks.seeding import pending

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, and_, extract, func, literal, or_, select, text, update
 
+from forums import FORUM_DETAIL
 from forums.records.start_tasks import RECENT
-from forums.state.forum_states import FORUM_DETAIL
 from forums.state.thread_records import CHUNK, ThreadRecord, most_records, put_back, short_token
 from forums.state.writer_state import DatabaseClaim
 from forums.storage.database import Database

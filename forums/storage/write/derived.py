@@ -1,8 +1,8 @@
 """Index of words and numbers of stored threads by board and month, which are kept with each write of posts and comments:
 counting the rows of a large board takes seconds.
 
-A Trawl whose tables had version 4 knows neither, and may write in turns with this one or in its place (`schema/version.py`). The last
-transaction that is indexed and counted is noted in `event_outputs`, so the log of events names the rows of the others.
+A Trawl whose tables had version 4 knows neither, and may write in turns with this one or in its place (`schema/version.py`). The
+last transaction that is indexed and counted is noted in `event_outputs`, so the log of events names the rows of the others.
 """
 
 from __future__ import annotations

@@ -122,6 +122,8 @@ from cli.main import main
 main(["status"])
 heavy = {"pydantic", "sqlalchemy", "celery", "scrapy", "redis", "rich"}
 print(sorted(heavy & set(sys.modules)))
+main(["read", "--batch"])
+print(sorted((heavy - {"rich", "pydantic"}) & set(sys.modules)))
 import cli.commands.seed_urls, cli.commands.scale
 import forums.overview
 print(sorted((heavy - {"redis", "rich"} | {"forums.sites", "cli.commands.seed"}) & set(sys.modules)))
@@ -129,8 +131,9 @@ import forums.sites
 print("scrapy" in sys.modules)
 """
     nothing_runs = {**os.environ, "TRAWL_DATA_DIR": str(tmp_path)}  # an older test's server may not have ended yet
-    done = subprocess.run([sys.executable, "-c", code], env=nothing_runs, capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout.splitlines()[-3:] == ["[]", "[]", "False"]
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=nothing_runs, input="", capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.splitlines()[-4:] == ["[]", "[]", "[]", "False"]
 
 
 @pytest.mark.processes
