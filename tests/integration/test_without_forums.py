@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import CompletedProcess, TimeoutExpired
 
 import pytest
 from msgspec.structs import replace
 
 from redis_components.embedded.files import free_port
+from tests.support import warm_start
 from tests.support.fleet import ROOT
 from tests.support.processes import none_left, wait_until
 from tests.support.redis_server import RedisServer
@@ -74,16 +75,18 @@ class Fleet:
             "TRAWL_NODE_CRAWLERS": "2",
             "TRAWL_ALLOW_PRIVATE": "1",
         }
-        self._running: list[subprocess.Popen[bytes]] = []
+        self._running: list[warm_start.Popen] = []
 
     def start(self, name: str, *arguments: str) -> None:
         with (self._folder / f"{name}.log").open("wb") as log:
             command = [sys.executable, "-m", *arguments]
-            self._running.append(subprocess.Popen(command, cwd=ROOT, env=self.environment, stdout=log, stderr=log))
+            how = {"cwd": ROOT, "env": self.environment, "startup": str(self._folder)}
+            self._running.append(warm_start.Popen(command, **how, stdout=log, stderr=log))
 
-    def trawl(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def trawl(self, *arguments: str) -> CompletedProcess[str]:
         command = [sys.executable, "-m", "cli.main", *arguments]
-        return subprocess.run(command, cwd=ROOT, env=self.environment, capture_output=True, text=True, timeout=60, check=False)
+        how = {"cwd": ROOT, "env": self.environment, "startup": str(self._folder)}
+        return warm_start.run(command, **how, capture_output=True, text=True, timeout=60, check=False)
 
     def printed(self) -> str:
         return "\n".join(f"--- {log.name}\n{log.read_text(errors='replace')[-3000:]}" for log in self._folder.glob("*.log"))
@@ -94,7 +97,7 @@ class Fleet:
         for one in self._running:
             try:
                 one.wait(60)
-            except subprocess.TimeoutExpired:
+            except TimeoutExpired:
                 one.kill()
                 one.wait()
 

@@ -4,7 +4,9 @@
 MODULE` of `FAMILIES`, `celery`, or what `own_module` makes of one is forked from a process of its family
 (`tests.support.warm_process`) and is a child of the test's process, with the environment, folder, files and session that were
 asked for; so is a script, `-c`, where the test names the family. /proc shows its command line (arguments with blanks are not
-told apart) and its environment. Everything else starts as ever, and with COLD_STARTS=1 so do these: `make test-all` does that.
+told apart) and its environment. With `startup`, a folder with a `sitecustomize`, the family is one that has begun with it: a test
+that changes what every process imports starts one process cold, and the others from that one. Everything else starts as ever, and
+with COLD_STARTS=1 so do these: `make test-all` does that.
 """
 
 from __future__ import annotations
@@ -23,9 +25,16 @@ from pathlib import Path
 from subprocess import DEVNULL, TimeoutExpired  # noqa: F401 - so that this module can stand for `subprocess`
 from typing import Any
 
-from forums.application import preload
 from redis_components.embedded.child_process import ChildProcess
 from workers.process import run_module
+
+try:
+    from forums.application import preload
+except ModuleNotFoundError:  # in a family that cannot import it: `Popen(startup=...)`
+
+    def preload() -> tuple[str, ...]:
+        return ()
+
 
 ROOT = Path(__file__).resolve().parents[2]
 CELERY = str(Path(sys.executable).with_name("celery"))
@@ -70,8 +79,8 @@ class _Family:
         self._socket, self.process = connection, process
 
     @classmethod
-    def of(cls, modules: Sequence[str]) -> _Family:
-        """A new process that imports them."""
+    def of(cls, modules: Sequence[str], startup: str) -> _Family:
+        """A new process that imports them, after the `sitecustomize` in `startup`."""
         here, there = socket.socketpair()
         with there:
             command = [
@@ -85,6 +94,8 @@ class _Family:
             kept = ("PYTHON", "LANG", "LC_", "PATH", "HOME", "TMP", "SSL", "VIRTUAL_ENV")
             environment = {name: value for name, value in os.environ.items() if name.startswith(kept) and name != "PYTHONPATH"}
             environment["ROOM"] = "-" * ROOM_FOR_VARIABLES
+            if startup:
+                environment["PYTHONPATH"] = startup
             process = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, pass_fds=[there.fileno()])
         return cls(here, process)
 
@@ -106,7 +117,7 @@ class _Family:
 
 class _Families:
     def __init__(self) -> None:
-        self._of: dict[tuple[str, ...], _Family] = {}
+        self._of: dict[tuple[tuple[str, ...], str], _Family] = {}
         self._lock = threading.Lock()
         self._prctl = ctypes.CDLL(None, use_errno=True).prctl
 
@@ -114,17 +125,17 @@ class _Families:
         return {family.process.pid for family in self._of.values() if family.process}
 
     def take_from(self, connection: socket.socket) -> None:
-        self._of[MODULES] = _Family(connection)
+        self._of[MODULES, ""] = _Family(connection)
 
-    def start(self, name: str, request: dict[str, object], files: Sequence[int]) -> int:
-        modules = FAMILIES[name]
+    def start(self, name: str, request: dict[str, object], files: Sequence[int], startup: str) -> int:
+        modules = tuple(one for one in FAMILIES[name] if not (startup and one.startswith("forums")))
         with self._lock:
-            if modules not in self._of:
-                self._of[modules] = _Family.of(modules)
-                atexit.register(self._of[modules].close)
+            if (modules, startup) not in self._of:
+                self._of[modules, startup] = _Family.of(modules, startup)
+                atexit.register(self._of[modules, startup].close)
             self._prctl(SUBREAPER, 1, 0, 0, 0)  # an orphan among our descendants, which the new process is for a moment, is ours
             try:
-                return self._of[modules].start(request, files)
+                return self._of[modules, startup].start(request, files)
             finally:
                 self._prctl(SUBREAPER, 0, 0, 0, 0)
 
@@ -211,22 +222,22 @@ def fork_children(fork: Callable[[Mapping[str, Any], Sequence[int]], int | None]
 class Popen(ForkingPopen):
     """`subprocess.Popen`, which forks what it can; `family` is for `-m` with a module of another name, and for `-c`."""
 
-    def __init__(self, command: Sequence[str], *, family: str = "", **options: Any) -> None:
-        self._family = family
+    def __init__(self, command: Sequence[str], *, family: str = "", startup: str = "", **options: Any) -> None:
+        self._family, self._startup = family, startup
         super().__init__(command, **options)
 
     def fork(self, asked: Mapping[str, Any], files: Sequence[int]) -> int | None:
-        return forked(asked, files, self._family)
+        return forked(asked, files, self._family, self._startup)
 
 
-def forked(asked: Mapping[str, Any], files: Sequence[int], family: str, **more: object) -> int | None:
+def forked(asked: Mapping[str, Any], files: Sequence[int], family: str, startup: str = "", **more: object) -> int | None:
     """The pid of a new child of this process, which is told `more`; None where the command is to be executed."""
     request = _forkable(asked["args"], asked["env"], family)
     if request is None or not asked["close_fds"] or any(asked[name] for name in ("preexec_fn", "shell", "executable")):
         return None
     passed = list(asked["pass_fds"])
     request |= {"folder": os.fspath(asked["cwd"] or Path.cwd()), "new_session": bool(asked["start_new_session"])}
-    return _families.start(str(request["family"]), {**request, "passed": passed, **more}, [*files, *passed])
+    return _families.start(str(request["family"]), {**request, "passed": passed, **more}, [*files, *passed], startup)
 
 
 def run(
