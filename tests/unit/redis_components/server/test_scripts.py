@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 
 import pytest
+import redis.asyncio
 
 from forums.state.keys import LUA as FORUM_LUA
 from redis_components.server.scripts import LUA, script, script_files
+from tests.support.redis_server import RedisServer
 from workers.state.keys import LUA as FLEET_LUA
 
 SCRIPTS = [(name, folder) for folder in (LUA, FLEET_LUA, FORUM_LUA) for name in script_files(folder)]
@@ -37,6 +40,26 @@ def test_a_header_line_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / "broken.lua").write_text("-- KEYS[1] no type\n-- Returns: nothing\n-- Retry: safe\n")
     with pytest.raises(ValueError, match=r"broken\.lua: cannot read the header line"):
         script("broken", tmp_path)
+
+
+def test_a_script_that_the_server_does_not_know_is_sent_however_it_is_called(
+    redis_server: RedisServer, redis_client: redis.Redis
+) -> None:
+    heartbeat = script("heartbeat")
+    keys, args = {"owners": "s:owners"}, {"owner": "nobody", "ttl_ms": 1}
+    redis_client.script_flush()
+    for _ in range(2):  # unknown, then known
+        assert heartbeat(redis_client, keys, args) == 0
+    redis_client.script_flush()
+    for _ in range(2):
+        assert heartbeat.each(redis_client, [heartbeat.operands(keys, args)] * 2) == [0, 0]
+    redis_client.script_flush()
+
+    async def on_a_loop() -> list[int]:
+        async with redis.asyncio.Redis.from_url(redis_server.url) as client:
+            return [await heartbeat.run(client, keys, args) for _ in range(2)]
+
+    assert asyncio.run(on_a_loop()) == [0, 0]
 
 
 def test_a_missing_operand_is_named() -> None:
