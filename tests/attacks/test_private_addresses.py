@@ -10,8 +10,8 @@ import pytest
 from cli.main import main
 from forums.breaker.probe import probe
 from forums.sites import load_site
-from forums.sites.http.fetch import FetchFailed, fetch
-from tests.attacks.two_sites import TwoSites
+from forums.sites.http.fetch import FetchFailed
+from tests.attacks.two_sites import TwoSites, fetch
 from tests.support import own_names
 from tests.support.processes import wait_until
 from tests.support.watched_site import Page

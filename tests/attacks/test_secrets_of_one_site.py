@@ -11,9 +11,9 @@ import pytest
 from forums.breaker.probe import probe
 from forums.raw_pages.reparse import reparse
 from forums.sites import load_site
-from forums.sites.http.fetch import FetchFailed, fetch
+from forums.sites.http.fetch import FetchFailed
 from forums.storage import Database
-from tests.attacks.two_sites import SECRET, STOLEN, TwoSites
+from tests.attacks.two_sites import SECRET, STOLEN, TwoSites, fetch
 from tests.support.processes import wait_until
 from tests.support.watched_site import Page
 from workers.raw_pages import RawPage, RawStore

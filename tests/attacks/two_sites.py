@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -12,8 +13,11 @@ from typing import Any
 
 import redis
 from scrapy import Request
+from scrapy.http import TextResponse
 
 from forums.records.start_tasks import ForumTask, PostTask, encode
+from forums.sites import Site
+from forums.sites.http.fetch import Visitor
 from forums.spiders.forum_detail import ForumDetailSpider
 from redis_components.keys import CrawlKeys
 from redis_components.queue import PriorityQueue
@@ -181,6 +185,16 @@ class TwoSites:
     @staticmethod
     def _keys(spider: str) -> CrawlKeys:
         return CrawlKeys.for_spider(spider)
+
+
+def fetch(url: str, *, site: Site | None = None) -> TextResponse:
+    """One page, of any status, as a command of an operator fetches it. Raises FetchFailed."""
+
+    async def one() -> TextResponse:
+        async with Visitor(site) as visitor:
+            return await visitor.get(url)
+
+    return asyncio.run(one())
 
 
 def _command(spider: str, settings: Mapping[str, object]) -> list[str]:
