@@ -279,49 +279,38 @@ def _answer(exc: Exception) -> str:
 _URL = "the URL (TRAWL_REDIS_URL, or the setting REDIS_URL)"
 
 
+_DIAGNOSES: tuple[tuple[Any, str, str, str], ...] = (
+    (MasterNotFoundError, "", "has no primary that its sentinels know",
+     f"check the service's name, the sentinels and their password in {_URL}, or wait for a failover"),
+    (exceptions.ClusterDownError, "", "does not serve all its slots ({text})", "wait for a failover, or mend the cluster"),
+    (exceptions.BusyLoadingError, "", "is still loading its data", "wait a little and try again"),
+    ((exceptions.NoPermissionError, exceptions.AuthorizationError), "", "refuses a command to this user ({text})",
+     "give the user that permission with ACL SETUSER, or name another user"),
+    ((exceptions.AuthenticationError, exceptions.AuthenticationWrongNumberOfArgsError), "",
+     "does not accept the password ({text})", f"correct user and password in {_URL}"),
+    (exceptions.ReadOnlyError, "", "is a read-only replica", f"name the primary in {_URL}"),
+    (exceptions.OutOfMemoryError, "", "is out of memory", "raise its maxmemory, or drain queues and purge what is dead"),
+    (exceptions.TimeoutError, "", "does not answer in time",
+     f"check host and port in {_URL}, firewalls, and whether it is overloaded"),
+    (exceptions.ConnectionError, "refused|No such file", "is not running (nothing listens there)",
+     f"start it, correct {_URL}, or unset it to use the embedded server"),
+    (exceptions.ConnectionError, "SSL|TLS", "cannot agree on TLS ({text})",
+     "use rediss:// for a server with TLS and redis:// for one without, and check the certificate"),
+    (exceptions.ConnectionError, "", "cannot be reached ({text})", f"check host and port in {_URL} and that it runs"),
+    (exceptions.ResponseError, "MISCONF", "takes no writes, because it cannot write to its disk",
+     "make room there (df), and look at its log"),
+    (exceptions.ResponseError, "NOREPLICAS", "takes no writes, because too few replicas follow it",
+     "start its replicas, or lower min-replicas-to-write"),
+    (exceptions.ResponseError, "^(.*of pipeline caused error: )?BUSY", "is busy with a running script",
+     "wait, or end it with SCRIPT KILL"),
+    (exceptions.ResponseError, "WRONGTYPE", "holds something else under one of Trawl's keys ({text})",
+     "trawl doctor names it, trawl doctor --repair sets it aside (all names: docs/reference/redis-keys.md)"),
+    (Exception, "", "answered with an error ({text})", f"check its version (6.2 or newer) and the database number in {_URL}"),
+)  # fmt: skip
+"""Kind of error, words of the server, fault, fix. The narrow kinds come first: most of them are ConnectionErrors, too."""
+
+
 def _diagnosis(exc: Exception, text: str) -> tuple[str, str]:
-    """Return the fault and the fix. The narrow classes come first: most of them are ConnectionErrors, too."""
-    match exc:
-        case MasterNotFoundError():
-            return (
-                "has no primary that its sentinels know",
-                f"check the service's name, the sentinels and their password in {_URL}, or wait for a failover",
-            )
-        case exceptions.ClusterDownError():
-            return f"does not serve all its slots ({text})", "wait for a failover, or mend the cluster"
-        case exceptions.BusyLoadingError():
-            return "is still loading its data", "wait a little and try again"
-        case exceptions.NoPermissionError() | exceptions.AuthorizationError():
-            return (
-                f"refuses a command to this user ({text})",
-                "give the user that permission with ACL SETUSER, or name another user",
-            )
-        case exceptions.AuthenticationError() | exceptions.AuthenticationWrongNumberOfArgsError():
-            return f"does not accept the password ({text})", f"correct user and password in {_URL}"
-        case exceptions.ReadOnlyError():
-            return "is a read-only replica", f"name the primary in {_URL}"
-        case exceptions.OutOfMemoryError():
-            return "is out of memory", "raise its maxmemory, or drain queues and purge what is dead"
-        case exceptions.TimeoutError():
-            return "does not answer in time", f"check host and port in {_URL}, firewalls, and whether it is overloaded"
-        case exceptions.ConnectionError() if "refused" in text or "No such file" in text:
-            return "is not running (nothing listens there)", f"start it, correct {_URL}, or unset it to use the embedded server"
-        case exceptions.ConnectionError() if "SSL" in text or "TLS" in text:
-            return (
-                f"cannot agree on TLS ({text})",
-                "use rediss:// for a server with TLS and redis:// for one without, and check the certificate",
-            )
-        case exceptions.ConnectionError():
-            return f"cannot be reached ({text})", f"check host and port in {_URL} and that it runs"
-        case exceptions.ResponseError() if "MISCONF" in text:
-            return "takes no writes, because it cannot write to its disk", "make room there (df), and look at its log"
-        case exceptions.ResponseError() if "NOREPLICAS" in text:
-            return "takes no writes, because too few replicas follow it", "start its replicas, or lower min-replicas-to-write"
-        case exceptions.ResponseError() if _answer(exc).startswith("BUSY"):
-            return "is busy with a running script", "wait, or end it with SCRIPT KILL"
-        case exceptions.ResponseError() if "WRONGTYPE" in text:
-            return (
-                f"holds something else under one of Trawl's keys ({text})",
-                "trawl doctor names it, trawl doctor --repair sets it aside (all names: docs/reference/redis-keys.md)",
-            )
-    return f"answered with an error ({text})", f"check its version (6.2 or newer) and the database number in {_URL}"
+    """Return the fault and the fix."""
+    fault, fix = next(one[2:] for one in _DIAGNOSES if isinstance(exc, one[0]) and re.search(one[1], text))
+    return fault.format(text=text), fix

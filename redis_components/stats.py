@@ -127,8 +127,8 @@ class RedisStatsCollector(MemoryStatsCollector):
         self._sent_at = now
         if self._frontier.owner != self._owner:  # fenced: under the new name nothing is known of what was set
             self._owner = self._frontier.owner
-            for key in [key for key in self._sent if self._is_set(key)]:
-                del self._sent[key]
+            kinds = self._kinds
+            self._sent = {key: v for key, v in self._sent.items() if kinds.get(key) != "set" and type(v) in (int, float)}
         changes = []
         for key, value in self._stats.items():
             before = self._sent.get(key, _NEVER)
@@ -137,9 +137,6 @@ class RedisStatsCollector(MemoryStatsCollector):
             self._sent[key] = value
             changes.append(self._change(key, before, value))
         return changes
-
-    def _is_set(self, key: str) -> bool:
-        return self._kinds.get(key) == "set" or type(self._sent[key]) not in (int, float)
 
     def _change(self, key: str, before: Any, value: Any) -> StatChange:
         kind = self._kinds.get(key)

@@ -56,7 +56,8 @@ def front_of(threads: Sequence[ListedThread], order: str) -> tuple[FrontRow, ...
     """Return the rows of a first page to keep, none of an oversized page, since only a complete one can be compared. They are
     part of each request of their scan, and stored in Redis for each forum of a site.
     """
-    if len(threads) > MOST_KEPT or sum(map(_size, threads)) > _MOST_CHARACTERS:
+    size = sum(len(one.id) + len(one.token) + len(one.url or "") for one in threads)
+    if len(threads) > MOST_KEPT or size > _MOST_CHARACTERS:
         return ()
     return tuple(
         FrontRow(one.id, one.token, None if one.sticky or order != "activity" else one.last_activity, _digest(one), one.url)
@@ -88,10 +89,6 @@ def retitled(before: Sequence[FrontRow], threads: Sequence[ListedThread]) -> lis
 def is_believable(number: int, rows: int) -> bool:
     """Return True if so many of `rows` rows may vanish at once."""
     return number <= max(AT_LEAST, rows // 2)
-
-
-def _size(thread: ListedThread) -> int:
-    return len(thread.id) + len(thread.token) + len(thread.url or "")
 
 
 def _digest(thread: ListedThread) -> str:

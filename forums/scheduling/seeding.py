@@ -324,7 +324,8 @@ class _Snapshot:
         room = {one.name: seed_plan.scans_now(one, self.spent[one.name]) for one in self.sites}
         for name in pending:
             room[name.partition("/")[0]] -= 1
-        for one, due in sorted(((one, self.dues[one.name][forum]) for one, forum in wanted), key=self._urgency):
+        dues = [(one, self.dues[one.name][forum]) for one, forum in wanted]
+        for one, due in sorted(dues, key=lambda of: -of[1].overdue(self.now)):
             name = f"{one.name}/{due.forum}"
             if one.name in held:
                 report[name] = Outcome(kind=OutcomeKind.HELD, sentence=str(held[one.name]))
@@ -340,9 +341,6 @@ class _Snapshot:
                 chosen.append((name, (tasks or {}).get(name, due.task), one.schedule.min_interval_s))
         ends = seed_scans(client, chosen, force=force)
         return report | {name: of_seeding(end, self.now) for name, end in ends.items()}
-
-    def _urgency(self, one: tuple[Site, Due]) -> float:
-        return -one[1].overdue(self.now)
 
     def _unclear(self, homes: Sequence[Site]) -> Outcome:
         if homes:

@@ -102,7 +102,7 @@ def plan_recent(
         if not news or not _is_wanted(record, news, watched):
             continue
         if is_complete and record is not None and _can_be_stored(record, news):
-            if behind := [one for one in news if _is_new(one, record)]:
+            if behind := [one for one in news if one.id is not None and is_behind(one.id, record.last_comment)]:
                 direct.append(RecentSummary(thread, record, sorted(behind, key=lambda one: number_of(one.id or ""))))
         elif is_complete and record is None and (started := _started(thread, news)) is not None:
             direct.append(started)
@@ -190,10 +190,6 @@ def _started(thread: str, news: Sequence[RecentMessage]) -> RecentSummary | None
     return RecentSummary(thread, record, replies, whole[0])
 
 
-def _is_new(message: RecentMessage, record: ThreadRecord) -> bool:
-    return message.id is not None and bool(is_behind(message.id, record.last_comment))
-
-
 def _listed(
     news: Sequence[RecentMessage], record: ThreadRecord | None, state: RecentState, file: str
 ) -> tuple[RecentMessage, Listed] | None:
@@ -204,17 +200,14 @@ def _listed(
     if record is None or record.is_gone or row.token is not None:
         change = change_of(thread, record, state.started_at, file)
     elif row.id is not None:
-        is_stored = all(one.id is not None and _is_stored(one.id, record) for one in news)
+        last = record.last_comment
+        is_stored = last is not None and all(one.id is not None and is_behind(one.id, last) is False for one in news)
         change = Change.UNCHANGED if is_stored else Change.CHANGED
     elif replies is not None:
         change = Change.UNCHANGED if record.counts(replies) else Change.CHANGED
     else:  # a new row is a change; the first look has nothing to compare with
         change = Change.UNCHANGED if state.marks is None else Change.CHANGED
     return None if change is Change.UNCHANGED else (row, Listed(thread, change, record))
-
-
-def _is_stored(one: str, record: ThreadRecord) -> bool:
-    return record.last_comment is not None and is_behind(one, record.last_comment) is False
 
 
 def _checked(state: RecentState, messages: Sequence[RecentMessage], known: Mapping[str, FrontRow], *, ended: bool) -> list[str]:

@@ -137,7 +137,8 @@ def plan_page(
     missed, renamed = _compared(state, threads, records, has_next=has_next)
     state = _counted(state, rows, dates, page, digest)
     if state.pages == 1:
-        state = _with_front(state, front_of(threads, order))
+        marks = state.marks and msgspec.structs.replace(state.marks, front=())  # the previous first page is not needed any more
+        state = msgspec.structs.replace(state, front=front_of(threads, order), marks=marks)
     if repeated or not threads:
         stopped: Stopped | None = "end"
     elif _reached(state, page):
@@ -169,11 +170,6 @@ def _compared(
     before = state.marks.front
     short = [one for one in retitled(before, threads) if (record := records.get(one.id)) and 0 < record.last_page <= WHOLE_PAGES]
     return vanished(before, threads, has_next=has_next), short
-
-
-def _with_front(state: ScanState, front: tuple[FrontRow, ...]) -> ScanState:
-    """Return the state with the first page, and without the previous first page, which is not needed any more."""
-    return msgspec.structs.replace(state, front=front, marks=state.marks and msgspec.structs.replace(state.marks, front=()))
 
 
 def is_gap(state: ScanState, stopped: Stopped, order: Order) -> bool:
@@ -220,7 +216,7 @@ def _counted(state: ScanState, rows: Sequence[Listed], dates: Sequence[datetime]
         changed=state.changed + since.count(Change.CHANGED),
         left=left,
         newest_at=state.newest_at or (by_age[min(OUTLIERS, len(by_age) - 1)] if by_age else None),
-        oldest_at=_earlier(state.oldest_at, by_age[-1] if by_age else None),
+        oldest_at=min(filter(None, (state.oldest_at, *by_age[-1:])), default=None),
         proven=state.proven or (mark is not None and page.order == "activity" and page.is_older_than(mark)),
         known_pages=state.known_pages + page.is_known(),
         page_digest=digest,
@@ -271,10 +267,6 @@ def _date(thread: ListedThread, order: Order) -> datetime | None:
 def _latest(date: datetime, zone: ZoneInfo) -> datetime:
     """Return the latest time that a shown date may stand for: midnight stands for a date without a time."""
     return date + timedelta(days=1) if date.astimezone(zone).time() == time() else date
-
-
-def _earlier(one: datetime | None, other: datetime | None) -> datetime | None:
-    return min((date for date in (one, other) if date is not None), default=None)
 
 
 def begun(*, mode: ListMode, limit: int, read_all: bool, since: datetime | None) -> ScanState:

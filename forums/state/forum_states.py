@@ -195,7 +195,8 @@ class Watched:
     @classmethod
     def of(cls, forums: Sequence[WatchedForum]) -> Self:
         """Count the forums of a list."""
-        return cls(forums, Counter(map(attrgetter("site"), forums)), [one for one in forums if _is_ill(one)])
+        ill = [one for one in forums if one.state.errors > 0 or one.state.gap_at is not None]
+        return cls(forums, Counter(map(attrgetter("site"), forums)), ill)
 
 
 def watched(client: redis.Redis, site: str | None = None) -> Watched:
@@ -204,10 +205,6 @@ def watched(client: redis.Redis, site: str | None = None) -> Watched:
     dues, states = store.raw_dues(site), store.raw_states(site)
     found = (_watched(name, dues[name], states.get(name)) for name in sorted(dues))
     return Watched.of([one for one in found if one is not None])
-
-
-def _is_ill(one: WatchedForum) -> bool:
-    return one.state.errors > 0 or one.state.gap_at is not None
 
 
 def _watched(name: bytes, due: bytes, state: bytes | None) -> WatchedForum | None:

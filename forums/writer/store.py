@@ -172,7 +172,7 @@ def _records(items: Iterable[Item]) -> dict[str, ThreadRecord]:
             last_page=0 if item.gone else max(1, item.last_page),
             last_comment=item.last_comment_id,
             cursor=item.cursor,
-            hour=_hour(item.started_at),
+            hour=int(item.started_at.timestamp() // 3600),
             listed=item.listed,
             short=item.short,
             own=item.id if item.listed_as else None,
@@ -188,10 +188,6 @@ def _told_at(item: Check) -> int | None:
     """Return the start of a reading that saw more than its list row showed, or that had no list row."""
     more = item.listed is not None and item.reply_count is not None and item.listed > item.reply_count
     return int(item.started_at.timestamp()) if item.token is None or more else None
-
-
-def _hour(moment: datetime) -> int:
-    return int(moment.timestamp() // 3600)
 
 
 HISTORY_S = 7 * 86_400.0  # items older than this when stored are left out: a board was added, or a backfill runs

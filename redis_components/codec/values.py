@@ -162,10 +162,6 @@ _INT64_MIN, _UINT64_MAX = -(2**63), 2**64 - 1
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def _timedelta(value: timedelta) -> list[int]:
-    return [value.days, value.seconds, value.microseconds]
-
-
 # code -> (type, to something plain, the type of that, back). Codes are part of the stored format: never reuse one. Nothing is
 # made of a value of another type: a `bytearray` of a number would be as large as the number, an `int` of a decimal takes minutes.
 _TYPES: dict[int, tuple[type, Callable[[Any], Any], type, Callable[[Any], Any]]] = {
@@ -174,7 +170,7 @@ _TYPES: dict[int, tuple[type, Callable[[Any], Any], type, Callable[[Any], Any]]]
     3: (frozenset, list, list, frozenset),
     4: (datetime, lambda v: [v.isoformat(), v.fold], list, lambda v: datetime.fromisoformat(v[0]).replace(fold=v[1])),
     5: (date, date.isoformat, str, date.fromisoformat),
-    6: (timedelta, _timedelta, list, lambda v: timedelta(*v)),
+    6: (timedelta, lambda v: [v.days, v.seconds, v.microseconds], list, lambda v: timedelta(*v)),
     7: (Decimal, str, str, Decimal),
     8: (UUID, lambda v: v.bytes, bytes, lambda v: UUID(bytes=v)),
     9: (bytearray, bytes, bytes, bytearray),

@@ -326,7 +326,9 @@ def decode(raw: list[Any]) -> Reply:
         if read is not None:
             fields[name.decode()] = read(value)
     if b"held" in parts:
-        fields["held"] = _held(parts[b"held"], parts.get(b"lots", []))
+        flat = parts[b"held"]
+        held = dict(zip(flat[::2], flat[1::2], strict=True))
+        fields["held"] = HeldNow(held, [_text(lot) for lot in parts.get(b"lots", [])[::2]])
     if paced := fields.get("paced"):
         fields["leases"] = [
             lease._replace(lane=paced[lease.id].lane) if lease.id in paced else lease for lease in fields["leases"]
@@ -343,10 +345,6 @@ def _leases(flat: list[Any]) -> list[Lease]:
     return [Lease(float(flat[i + 1]), flat[i + 2], flat[i].decode(), flat[i + 3]) for i in range(0, len(flat), 4)]
 
 
-def _tasks(flat: list[Any]) -> list[Lease]:
-    return [Lease(0.0, b"", flat[i].decode(), flat[i + 1]) for i in range(0, len(flat), 2)]
-
-
 def _paced(flat: list[Any]) -> dict[str, SendSlot]:
     rows = (flat[n : n + 4] for n in range(0, len(flat), 4))
     return {
@@ -355,27 +353,19 @@ def _paced(flat: list[Any]) -> dict[str, SendSlot]:
     }
 
 
-def _closing(flat: list[Any]) -> dict[str, float]:
-    return {_text(flat[n]): flat[n + 1] / 1000 for n in range(0, len(flat), 2)}
-
-
-def _held(fields: list[bytes], lots: list[bytes]) -> HeldNow:
-    return HeldNow(dict(zip(fields[::2], fields[1::2], strict=True)), [_text(lot) for lot in lots[::2]])
-
-
 _READ: dict[bytes, Callable[[Any], Any]] = {
     b"outcome": bytes.decode,
     b"layout": _text,
     b"expired": _text,
     b"forgotten": bytes,
     b"leases": _leases,
-    b"tasks": _tasks,
+    b"tasks": lambda flat: [Lease(0.0, b"", id_.decode(), data) for id_, data in zip(flat[::2], flat[1::2], strict=True)],
     b"duplicates": lambda places: [place - 1 for place in places],
     b"full": bool,
     b"backed_up": bool,
     b"unsorted": bool,
     b"paced": _paced,
-    b"closing": _closing,
+    b"closing": lambda flat: {_text(lane): ms / 1000 for lane, ms in zip(flat[::2], flat[1::2], strict=True)},
     b"limits": lambda flat: dict(zip(flat[::2], flat[1::2], strict=True)),
     b"survives": lambda text: text == b"yes",
     **dict.fromkeys(

@@ -49,11 +49,6 @@ class BothKeys:
     ours: CrawlKeys
 
     @property
-    def shared_queue(self) -> bool:
-        """Both packages use the same key for the queue."""
-        return self.theirs.requests == self.ours.requests
-
-    @property
     def shared_dupefilter(self) -> bool:
         """Both packages use the same key for fingerprints."""
         return self.theirs.dupefilter == self.ours.dupefilter

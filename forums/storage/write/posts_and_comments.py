@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC
 from functools import cache, lru_cache
 from itertools import compress
 from operator import attrgetter, itemgetter, ne
@@ -52,7 +52,8 @@ def store_states(connection: Connection, table: Table[Any], items: Sequence[Post
     entries = {key: _entry(_layout(table), row, by_key[key], connection.dialect.name) for key, row in stored.items()}
     _read_revisions(connection, _kind(table), entries)
     of_thread = _layout(table).of_thread
-    unseen = _last_misses(connection, table, set(map(of_thread, items)))
+    misses = rows_by_key(connection, _SELECT_MISSES[table.name], set(map(of_thread, items)))
+    unseen = {(site, thread): at for site, (thread, at) in misses}
     for key, states in by_key.items():
         if len(states) > 1:
             states.sort(key=lambda state: state[0].fetched_at)  # of two with the same time the later arrival wins
@@ -167,11 +168,6 @@ def _read_revisions(connection: Connection, kind: str, entries: Mapping[Key, Mer
         entries[site, id_].revisions[digest] = Revision(first=first, last=last, text=None)
 
 
-def _last_misses(connection: Connection, table: Table[Any], threads: Iterable[Key]) -> dict[Key, datetime]:
-    """Return the time of the last reading of each of `threads` that showed missing rows to be removed."""
-    return {(site, thread): at for site, (thread, at) in rows_by_key(connection, _SELECT_MISSES[table.name], threads)}
-
-
 @cache
 def _select_rows(table: Table[Any]) -> Select[*tuple[Any, ...]]:
     plain: list[ColumnElement[Any]] = [type_coerce(table.c[name], NullType) for name in _layout(table).names]  # see _MOMENT
@@ -181,7 +177,7 @@ def _select_rows(table: Table[Any]) -> Select[*tuple[Any, ...]]:
 _SELECT_REVISIONS = select(*[revisions.c[name] for name in ("id", "content_hash", "first_fetched_at", "last_fetched_at")]).where(
     keyed(revisions.c.id), revisions.c.kind == bindparam("kind")
 )
-_SELECT_MISSES = {
+_SELECT_MISSES = {  # the last reading of each thread that showed missing rows to be removed
     table.name: select(checks.c.post_id, at).where(keyed(checks.c.post_id), at.is_not(None))
     for table, at in ((posts, checks.c.gone_at), (comments, checks.c.whole_at))
 }
