@@ -184,25 +184,6 @@ def scrapyd_routes(client: redis.Redis, spiders: Spiders) -> APIRouter:
 
         routes.add_api_route(path, route, methods=[method])
 
-    def daemon_status(_fields: Fields, _request: Request) -> JsonObject:
-        return {kind: len(found) for kind, found in listed(client, None).items()}
-
-    def list_projects(_fields: Fields, _request: Request) -> JsonObject:
-        return {"projects": sorted(_projects(client))}
-
-    def list_versions(fields: Fields, _request: Request) -> JsonObject:
-        return {"versions": _versions(client, _project(client, fields)[0])}
-
-    def list_spiders(fields: Fields, _request: Request) -> JsonObject:
-        name, module = _project(client, fields)
-        return {"spiders": sorted({*_services(client, name), *spiders.of(module)})}
-
-    def list_jobs(fields: Fields, _request: Request) -> JsonObject:
-        return listed(client, _project(client, fields)[0] if fields.get("project") else None)
-
-    def status(fields: Fields, _request: Request) -> JsonObject:
-        return {"currstate": state_of(client, jobs.find(client, _one(fields, "job")))}
-
     def schedule(fields: Fields, request: Request) -> JsonObject:
         given = [f"{name}={value}" for name, values in fields.items() for value in values]
         with audited(client, request, ["schedule.json", *given]):
@@ -220,12 +201,12 @@ def scrapyd_routes(client: redis.Redis, spiders: Spiders) -> APIRouter:
         return AsciiJson(reply | {"message": "no code is taken by HTTP: trawl deploy brings it to the nodes (docs/services.md)"})
 
     looks: dict[str, Answer] = {
-        "daemonstatus": daemon_status,
-        "listprojects": list_projects,
-        "listversions": list_versions,
-        "listspiders": list_spiders,
-        "listjobs": list_jobs,
-        "status": status,
+        "daemonstatus": lambda _fields, _: {kind: len(found) for kind, found in listed(client, None).items()},
+        "listprojects": lambda _fields, _: {"projects": sorted(_projects(client))},
+        "listversions": lambda fields, _: {"versions": _versions(client, _project(client, fields)[0])},
+        "listspiders": lambda fields, _: {"spiders": _spiders(client, spiders, *_project(client, fields))},
+        "listjobs": lambda fields, _: listed(client, _project(client, fields)[0] if fields.get("project") else None),
+        "status": lambda fields, _: {"currstate": state_of(client, jobs.find(client, _one(fields, "job")))},
     }
     for path, look in looks.items():
         answering(f"/{path}.json", "GET", look)
@@ -265,6 +246,10 @@ def _order(client: redis.Redis, fields: Fields, spiders: Spiders) -> jobs.JobOrd
 def _services(client: redis.Redis, project: str) -> list[str]:
     """Return the services of a project, without jobs."""
     return [name for name, one in declarations(client).items() if "." not in name and project_of(one.record) == project]
+
+
+def _spiders(client: redis.Redis, spiders: Spiders, project: str, module: str) -> list[str]:
+    return sorted({*_services(client, project), *spiders.of(module)})
 
 
 def _versions(client: redis.Redis, project: str) -> list[str]:
