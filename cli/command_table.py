@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 START, CRAWL, LOOK, CHANGE = "Start", "Crawl", "Look", "Change the fleet"
 DATA, REPAIR, SETUP = "Data", "Repair and keep", "Set up"
@@ -65,29 +66,6 @@ COMMANDS = {  # in the order of the help: panel, the function or group in `cli.c
     "mcp": (SETUP, "mcp.mcp", "Answer the questions of programs about fleet and posts (Model Context Protocol)."),
     "config": (SETUP, "config.app", "Show the configuration; print Redis users and systemd units; the key of signed requests."),
 }
-
-SHORT_HELP = """\
-Usage: trawl [--namespace NAME] COMMAND     a crawl fleet on Scrapy and Celery
-
-Start     trawl watch ADDRESS        watch a forum: its posts on a page
-          trawl sites new ADDRESS    write a site file for a forum
-          trawl up                   run the whole fleet here, until Ctrl-C
-Crawl     trawl seed                 queue the forums that are due
-          trawl job start SPIDER     crawl with several crawlers, to the end
-Look      trawl status --watch       what needs attention, queues, crawlers
-          trawl logs -f              the crawlers' logs
-          trawl doctor               check Redis, database, disks, site files
-Change    trawl scale SERVICE=N      set the number of crawlers
-          trawl limit SITE --rate N  limit the requests to a site
-          trawl pause | resume       hold a site or a service, and go on
-          trawl dead                 show and replay what was given up
-Data      trawl search TEXT          find stored posts and comments
-          trawl export posts         write them as JSON lines, CSV or Parquet
-
-trawl COMMAND --help    options and examples of a command
-trawl help all          all commands, in groups
-Exit codes: 0 done, 1 failed, 2 wrong use, 130 Ctrl-C
-"""
 
 SYNONYMS = {"groups": ("run", "groups"), "runs": ("run",), "refresh": ("forums", "refresh")}
 """Words for a command that has another name in the list; `trawl runs` alone lists them."""
@@ -158,7 +136,9 @@ def short_help(arguments: Sequence[str]) -> str | None:
     """Return the help of `trawl`, `trawl --help` and `trawl help`; None for other arguments, and where a shell completes."""
     if "_TRAWL_COMPLETE" in os.environ:
         return None
-    return SHORT_HELP if list(arguments) in ([], ["help"], *([word] for word in HELP)) else None
+    if list(arguments) not in ([], ["help"], *([word] for word in HELP)):
+        return None
+    return (Path(__file__).parent / "templates" / "short_help.txt").read_text("utf-8")
 
 
 def in_present_words(arguments: Sequence[str]) -> tuple[list[str], str]:

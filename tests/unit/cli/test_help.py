@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 
 from cli import start
-from cli.command_table import COMMANDS, GROUPS, RENAMED, SHORT_HELP, in_present_words
+from cli.command_table import COMMANDS, GROUPS, RENAMED, in_present_words, short_help
 from cli.main import main, program
 from redis_components import __version__
+
+SHORT_HELP = short_help([]) or ""
 
 
 def test_the_version_is_said(capsys: pytest.CaptureFixture[str]) -> None:
