@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, TypeVar, get_args
 from zoneinfo import ZoneInfo
 
 from pydantic import (
@@ -25,11 +25,12 @@ from forum_reader.recognise.recognise import Recognise
 from . import page_requests
 from .origins import Place, place_of
 from .page_requests import PageRequest, apart, with_body
-from .pages import IndexPageSpec, MorePageSpec, Page, PageKind, Pages, RecentPageSpec, RowsPage, ThreadPageSpec
+from .pages import Page, PageKind, Pages, RowsPage
 from .site_options import BreakerOptions, Discover, Politeness, Raw, ScanLimits, Schedule
 
 _STRICT = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
+Spec = TypeVar("Spec", bound=Page)
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)]
 ForumId = Annotated[
     str, Field(pattern=r"^[^\s/][^\s]*$", max_length=200), BeforeValidator(lambda v: str(v) if type(v) is int else v)
@@ -176,39 +177,13 @@ class Site(BaseModel):
 
     def page(self, kind: PageKind) -> Page:
         """Return the file's table for pages of this kind. Raises SiteError where there is none."""
-        page: Page | None = getattr(self.pages, kind)
-        if page is None:
+        return self.page_of(kind, Page)
+
+    def page_of(self, kind: PageKind, model: type[Spec]) -> Spec:
+        """Return the file's table for pages of this kind, as its model. Raises SiteError where there is none."""
+        page = getattr(self.pages, kind)
+        if not isinstance(page, model):
             raise SiteError(f"site {self.name!r} has no [pages.{kind}]")
-        return page
-
-    def page_of_rows(self, kind: PageKind) -> RowsPage:
-        """Return the table for a page of rows. Raises SiteError."""
-        page = self.page(kind)
-        assert isinstance(page, RowsPage)
-        return page
-
-    def index_page(self) -> IndexPageSpec:
-        """Return the table for the index. Raises SiteError."""
-        page = self.page("index")
-        assert isinstance(page, IndexPageSpec)
-        return page
-
-    def recent_page(self) -> RecentPageSpec:
-        """Return the table for the newest messages. Raises SiteError."""
-        page = self.page("recent")
-        assert isinstance(page, RecentPageSpec)
-        return page
-
-    def more_page(self) -> MorePageSpec:
-        """Return the table for comments that are left out. Raises SiteError."""
-        page = self.page("more")
-        assert isinstance(page, MorePageSpec)
-        return page
-
-    def thread_page(self) -> ThreadPageSpec:
-        """Return the table for the page of an opening post. Raises SiteError."""
-        page = self.page("thread")
-        assert isinstance(page, ThreadPageSpec)
         return page
 
     def url(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from forum_reader.definition.pages import PageKind
+from forum_reader.definition.pages import PageKind, RecentPageSpec
 from forum_reader.page.response import in_web_encoding
 
 from .page_rows import Asked, ahead, is_behind_the_end
@@ -60,7 +60,7 @@ class RecentPage(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_recent(site: Site, response: Response, number: int = 1) -> RecentPage:
     """Read the messages of a page, each once. Raises UnreadablePage."""
-    page = site.recent_page()
+    page = site.page_of("recent", RecentPageSpec)
     doc = Document(site, page, response)
     place = Asked(kind="recent", number=number)
     rows = [] if is_behind_the_end(doc, page, place.number) else doc.rows(page)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from forum_reader.definition.pages import IndexPageSpec, MorePageSpec, RowsPage, ThreadPageSpec
+
 from . import page_rows
 from .html_text import is_placeholder
 from .page_rows import Ahead, Asked, ahead, is_behind_the_end, own_number
@@ -141,7 +143,7 @@ class CommentsPage(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_index(site: Site, response: Response, number: int | None = 1, *, root: Any = None) -> IndexPage:
     """Read the forums that a page of the index lists. `number` and `root` as in `read_comments`."""
-    page = site.index_page()
+    page = site.page_of("index", IndexPageSpec)
     doc = Document(site, page, response, root)
     place = Asked(kind="index", number=own_number(doc, page) if number is None else number)
     rows = [] if is_behind_the_end(doc, page, place.number) else doc.rows(page)
@@ -170,7 +172,7 @@ def read_list(site: Site, response: Response, forum: str, number: int | None = 1
 
 def read_thread(site: Site, response: Response, thread: str) -> ThreadPage:
     """Read the opening post of a thread. Raises UnreadablePage where the page has none."""
-    page = site.thread_page()
+    page = site.page_of("thread", ThreadPageSpec)
     doc = Document(site, page, response)
     post = _post(doc.values(doc.root, page.fields), thread)
     if not post.body and not post.deleted and post.title is None:
@@ -235,7 +237,7 @@ def read_comments(
 
 def read_more(site: Site, response: Response, place: Asked) -> CommentsPage:
     """Read the comments of a page that a thread's pages leave out; those without a parent on it answer `place.comment`."""
-    page = site.more_page()
+    page = site.page_of("more", MorePageSpec)
     doc = Document(site, page, response, thread=place.thread)
     rows, read = ([], []) if is_behind_the_end(doc, page, place.number) else _rows_with_values(doc, page)
     comments = _comments(rows, read, opening=None, first=None, skips=False)
@@ -323,4 +325,4 @@ def _token(doc: Document, values: dict[str, Any]) -> str:
 
 
 def _ahead(doc: Document, place: Asked, rows: list[Any]) -> Ahead:
-    return ahead(doc, doc.site.page_of_rows(place.kind), place, len(rows))
+    return ahead(doc, doc.site.page_of(place.kind, RowsPage), place, len(rows))

@@ -13,6 +13,7 @@ from scrapy import Request
 from scrapy.http import HtmlResponse
 
 from forum_reader.definition.fields import NEEDED
+from forum_reader.definition.pages import RowsPage
 from forum_reader.draft.paging_links import second_page
 from forum_reader.errors import UnreadablePage
 from forum_reader.page import soft_block
@@ -234,7 +235,7 @@ class Trial:
         problem = "the next page has no rows: look at `next`"
         if len(same) * 2 > len(rows):
             problem = "the next page has the same rows: look at `next`, `url` and `id`"
-        elif not rows and self._site.page_of_rows(asked.kind).next is None:  # one behind the last may be empty, or none
+        elif not rows and self._site.page_of(asked.kind, RowsPage).next is None:  # one behind the last may be empty, or none
             del self.tried[tried:]
             return
         faults = [problem] if page is not None and (same or not rows) and len(same) * 2 >= len(rows) else []
