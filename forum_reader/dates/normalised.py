@@ -48,7 +48,6 @@ _BUDDHIST = re.compile(
     r"(?<=\d[./-])2[45]\d\d(?!\d)|(?<!\d)2[45]\d\d(?=([./-])\d{1,2}\1\d{1,2}(?!\d))|(?<=[^\W\d]{3}[\s.,-])2[45]\d\d(?=$|[\s,])"
 )
 """`20/11/2569`, `2569-11-20`, `20 Nov 2569`."""
-_SHORT_IN_THAI = re.compile(r"(?<!\d)(\d{1,2}([./-])\d{1,2}\2)([4-6]\d)(?!\d)")
 _PERSIAN_NUMBERS = re.compile(r"(?<!\d)(1[34]\d\d)([./-])(\d{1,2})\2(\d{1,2})(?!\d)")
 _PERSIAN_DAY_FIRST = re.compile(r"(?<!\d)(\d{1,2})([./-])(\d{1,2})\2(1[34]\d\d)(?!\d)")
 _MONGOLIAN = re.compile(r"(\d{4})\s?оны\s(\d{1,2})(?:-р)?\s?сарын\s(\d{1,2})")
@@ -68,15 +67,12 @@ _TIME_IN_PERSIAN = re.compile(r"(?<!\s)\s*+(?:،|ساعت|-)\s*")
 _WEEKDAY_BEFORE = re.compile(r"^(?:วัน)?[\u0e01-\u0e5b]+(?:ที่)?\s+(?=\d)|^[\u0600-\u06ff\u200c\s]++(?:,\s++)?(?<=\s)(?=\d)")
 
 
-def in_common_era(text: str, language: str | None) -> str:
+def _in_common_era(text: str) -> str:
     """Convert a date of another calendar to the common calendar; any other text is unchanged. Digits are ASCII's."""
-    base = (language or "").partition("-")[0]
     if "th" in text.lower():
         text = _VIETNAMESE_WORD.sub(lambda found: _VIETNAMESE_NUMBERS[found[0].lower()], text)
         text = _VIETNAMESE_MONTH.sub(r"\3-\1-\2", _VIETNAMESE.sub(r"\3-\2-\1", text))
     text = _YEAR_BEFORE.sub(lambda found: f"{found[2] or found[5]} {found[3] or found[4]} {found[1]}", text)
-    if base == "th":
-        text = _SHORT_IN_THAI.sub(r"\g<1>25\3", text)
     text = _PERSIAN_DAY_FIRST.sub(r"\4\2\3\2\1", _BUDDHIST.sub(lambda found: str(int(found[0]) - 543), text))
     if (numbers := _PERSIAN_NUMBERS.search(text)) is not None:
         text = _persian(text, numbers, (int(numbers[1]), int(numbers[3]), int(numbers[4])))
@@ -90,8 +86,7 @@ def in_common_era(text: str, language: str | None) -> str:
             return _thai(text, thai)
         if (persian := _PERSIAN_DAY.search(text)) is not None:
             return _persian(text, persian, (int(persian[3]), _PERSIAN_MONTHS[persian[2]], int(persian[1])))
-        if base in ("ar", ""):
-            text = _TWICE.sub(r"\1", _ARABIC_MONTH.sub(lambda found: _EGYPTIAN[_ARABIC_MONTHS[found[0]] - 1], text))
+        text = _TWICE.sub(r"\1", _ARABIC_MONTH.sub(lambda found: _EGYPTIAN[_ARABIC_MONTHS[found[0]] - 1], text))
     return _LETTERED.sub(lambda found: f"{_ERAS[_LETTERS[found[1]]] + int(found[2])}年{found[3]}月{found[4]}日", text)
 
 
@@ -115,7 +110,7 @@ def without_directions(text: str) -> str:
 def common(text: str) -> str:
     """Return a date of any script and calendar in the forms that `dates_in_text` finds."""
     text = _NUMBER.sub(_ascii, without_directions(text))
-    text = in_common_era(text, None)
+    text = _in_common_era(text)
     english = in_english(text)
     if english != text or (known := in_known_words(text)) == text:  # as most texts of a page
         return english
