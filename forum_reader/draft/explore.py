@@ -58,8 +58,6 @@ class FoundForum:
     threads: list[OpenedPage]
     forums: LinkGroup | None = None
     lists: list[LinkGroup] = field(default_factory=list)
-    of_boards: list[tuple[OpenedPage, str]] = field(default_factory=list)
-    """Threads of several boards, each with the address of its board."""
     categories: LinkGroup | None = None
     """Links that lead to `forums`, where the index has no links to boards."""
     boards: Boards | None = None
@@ -149,8 +147,7 @@ class Explorer:
         """Return the boards to which the links of a list lead, where what looks like a thread is a board that shows posts."""
         for page in found.threads[:1]:
             if (inner := await self._showing_posts(page)) is not None:
-                of_boards = [(one, page.url) for one in inner.threads]
-                return replace(inner, forums=found.listed, lists=[inner.listed], of_boards=of_boards)
+                return replace(inner, forums=found.listed, lists=[inner.listed])
         return None
 
     async def _as_list(self, page: OpenedPage) -> FoundForum | None:
@@ -198,7 +195,7 @@ class Explorer:
     async def _as_index(self, page: OpenedPage) -> FoundForum | None:
         for group in link_groups(page)[:_GROUPS]:
             lists: list[LinkGroup] = []
-            threads: list[tuple[OpenedPage, str]] = []
+            threads: list[OpenedPage] = []
             for n in _spread(len(group.urls), _SAMPLES):
                 inner = await self.page(group.urls[n])
                 if inner is None or (inner.is_thread and not await self._holds_threads(inner)):
@@ -206,11 +203,10 @@ class Explorer:
                 found = await self._as_list(inner)
                 if found is not None and len(set(found.listed.urls) - set(group.urls)) > _HELD * len(found.listed.urls):
                     lists.append(found.listed)
-                    threads += [(one, inner.url) for one in found.threads]
+                    threads += found.threads
             if lists:
                 best = max(lists, key=lambda one: len(one.urls))
-                read = [one for one, _ in threads if one.url in best.urls]
-                return FoundForum(best, read, forums=group, lists=lists, of_boards=threads)
+                return FoundForum(best, [one for one in threads if one.url in best.urls], forums=group, lists=lists)
         return None
 
     async def _above(self, page: OpenedPage) -> FoundForum | None:

@@ -129,34 +129,8 @@ def _first(rows: str, root: Any) -> str:
 
 
 def title_selector(roots: Sequence[Any]) -> str:
-    """Return a selector of the heading, or of its first element where the window's title is only that: `<h1><b>Pumps</b>
-    #4</h1>`.
-    """
-    headings = [root.find(".//h1") for root in roots]
-    if any(heading is None for heading in headings):
-        return "title"
-    shown = [words_of(root.find(".//title")) for root in roots]
-    firsts = [words_of(next(iter(heading), None)) for heading in headings]
-    within = all(first and first in title for first, title in zip(firsts, shown, strict=True))
-    whole = any(words_of(heading) in title for heading, title in zip(headings, shown, strict=True))
-    return "h1 > :first-child" if within and not whole else "h1"
-
-
-_LEAST_NAMES = 3
-_MOSTLY = 0.8
-
-
-def of_name_alone(elements: Sequence[Any]) -> list[Any]:
-    """Return the part of each author's element (None where a post has none) that is the name: its first child, where the rest
-    differs no more than the names do; else the elements unchanged.
-    """
-    parts = [_part(one) if one is not None else None for one in elements]
-    found = [part for part in parts if part is not None]
-    names, others = {words_of(name) for name, _ in found}, {other for _, other in found}
-    known = sum(one is not None for one in elements)
-    if len(found) < _MOSTLY * known or len(names) < _LEAST_NAMES or len(others) > len(names):
-        return list(elements)
-    return [part[0] if part is not None else one for part, one in zip(parts, elements, strict=True)]
+    """Return a selector of the heading, or of the window's title."""
+    return "title" if any(root.find(".//h1") is None for root in roots) else "h1"
 
 
 def badge_selectors(authors: Sequence[tuple[BlockPaths, int]]) -> list[str]:
@@ -167,16 +141,6 @@ def badge_selectors(authors: Sequence[tuple[BlockPaths, int]]) -> list[str]:
     found = list(dict.fromkeys(one for number in numbered for one in field_selectors(number, 1)))
     hits = ((badges, [hit for one in found for hit in compiled("html", one)(element)]) for element, badges in pairs)
     return found if all(set(badges) == set(hit) for badges, hit in hits) else []
-
-
-def _part(element: Any) -> tuple[Any, str] | None:
-    """Return the first child and the text after it; None where the element begins with text, or has nothing after the child."""
-    first = next((one for one in element.iterchildren() if isinstance(one.tag, str) and words_of(one)), None)
-    if first is None or (element.text or "").strip():
-        return None
-    name, whole = words_of(first), words_of(element)
-    other = whole[len(name) :].strip() if whole.startswith(name) else ""
-    return (first, other) if other else None
 
 
 _LEAST_THREADS = 2  # that began before their first row

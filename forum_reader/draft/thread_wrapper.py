@@ -33,7 +33,6 @@ from .thread_rows import (
     badge_selectors,
     begin_before,
     begins_each_page,
-    of_name_alone,
     order_of,
     post_rows,
     title_selector,
@@ -72,7 +71,7 @@ def learn_comments(
         following = [one for page in pages if (one := numbered_selector(page.root, page.url, -1))]
     if following:
         table["next"] = Counter(following).most_common(1)[0][0]
-    table["first_is_post"] = all(one.lead is None or _is_row(one, selector) for one in found)
+    table["first_is_post"] = all(one.lead is None for one in found)
     if order != "oldest":
         table["order"] = order
     if any(block.around is not None for one in found for block in one.fields.paths.blocks):
@@ -136,9 +135,7 @@ def _pairs(found: Sequence[PostRows], places: str) -> list[tuple[Any, Any]]:
             (row, tree.elements[i] if (i := by_number.get(n)) is not None else None)
             for row, n in zip(one.rows, one.numbers, strict=True)
         ]
-    if places != "authors":
-        return pairs
-    return list(zip([row for row, _ in pairs], of_name_alone([element for _, element in pairs]), strict=True))
+    return pairs
 
 
 def _selectors(found: Sequence[PostRows], places: str) -> list[str]:
@@ -298,12 +295,6 @@ def _in_bodies(found: Sequence[PostRows], places: str) -> list[str]:
     if 2 * sum(element is not None and class_selector(element) is None for _, element in pairs) <= len(pairs):
         return []
     return field_selectors([pair for pair in pairs if pair[1] is not None], 1)
-
-
-def _is_row(one: PostRows, selector: str) -> bool:
-    """Return True if the rows' selector finds the opening post, which was taken for one outside of the rows, as the first row."""
-    found = compiled("html", selector)(one.page.root)
-    return bool(found) and found[0] is one.page.tree.elements[one.fields.paths.blocks[0].start]
 
 
 def _author_of_lead(one: PostRows) -> int | None:

@@ -13,7 +13,6 @@ from forum_reader.draft.link_groups import link_groups
 from forum_reader.draft.list_wrapper import learn_list
 from forum_reader.draft.page_sample import opened
 from forum_reader.draft.paging_links import next_selector
-from forum_reader.draft.thread_rows import title_selector
 
 URL = "https://links.example/"
 TITLES = ["Pumps in winter", "A new seal", "The quiet motor", "Metal or plastic"]
@@ -90,15 +89,6 @@ def test_a_next_link_with_a_number_is_found_on_all_pages(back: str, on: str) -> 
     found = next_selector(page(1).root, URL, f"{URL}page/2")
     assert found is not None
     assert [page(own).xpath(found).xpath("@href").getall() for own in (1, 2, 3)] == [["/page/2"], ["/page/3"], []]
-
-
-@pytest.mark.parametrize(
-    ("heading", "found"),
-    [("<span>{}</span> <i>#4</i>", "h1 > :first-child"), ("{}", "h1"), ("<b>Pumps:</b> {}", "h1"), ("<i>#4</i> {}", "h1")],
-)
-def test_a_number_in_the_heading_is_not_of_the_title(heading: str, found: str) -> None:
-    pages = (f"<title>{title} - Yard</title><h1>{heading.format(title)}</h1>" for title in TITLES)
-    assert title_selector([Selector(page).root for page in pages]) == found
 
 
 @pytest.mark.parametrize(
