@@ -7,7 +7,6 @@ Only evidence: an element's content and its variation from post to post weigh as
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -185,7 +184,8 @@ def find_marks(tree: PageTree) -> Marks:
     for i, attributes in enumerate(tree.attributes):
         if not attributes:
             continue
-        _date_attribute(i, attributes, marks)
+        if names := _date_names(tuple(attributes)):
+            _date_attribute(i, attributes, names, marks)
         name = attributes.get("id")
         if name and name[-1].isdigit():
             marks.ids.append(i)
@@ -248,13 +248,16 @@ def suggests_date(name: str) -> bool:
     return bool(_DATE_NAME.search(name))
 
 
-def _date_attribute(i: int, attributes: dict[str, str], marks: Marks) -> None:
-    names: Sequence[str] = _DATE_ATTRIBUTES
-    if _HAVE_DATES.isdisjoint(attributes):
-        names = [name for name in attributes if name.startswith("data-") and suggests_date(name)]
-        if not names:
-            return
-    elif attributes.get("itemprop") in _PUBLISHED:
+@lru_cache(maxsize=4096)
+def _date_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the attributes that may hold a date, of an element with attributes of these names: elements repeat."""
+    if not _HAVE_DATES.isdisjoint(names):
+        return _DATE_ATTRIBUTES
+    return tuple(name for name in names if name.startswith("data-") and suggests_date(name))
+
+
+def _date_attribute(i: int, attributes: dict[str, str], names: tuple[str, ...], marks: Marks) -> None:
+    if names is _DATE_ATTRIBUTES and attributes.get("itemprop") in _PUBLISHED:
         names = ("content", *names)
     for name in names:
         value = attributes.get(name)

@@ -39,6 +39,7 @@ _LAYOUT = re.compile(
     r"text-(?:\d?xs|sm|base|md|lg|\d?xl|left|right|center|muted|break|nowrap|white|black|secondary|primary|body|[a-z]+-\d+))"
 )
 _DIGITS = re.compile(r"\d+")
+LETTER = re.compile(r"[^\W\d_]")
 _SPACES = re.compile(r"[ \t\n\r\f\u200b]+")
 _SEPARATORS = ("", " ", "\n", "\n\n")
 _NOTHING: dict[str, str] = {}
@@ -69,6 +70,7 @@ class PageTree:
         self.link_chars: list[int] = [0]
         self._signs: dict[tuple[str, str], int] = {}
         self._strings: dict[int, str] = {}
+        self._labels: dict[int, str] = {}
         self.counted: set[int] = set()
         self.writing_in: list[int] = []
         """The elements around fields for long texts, which are not in the tree."""
@@ -104,6 +106,17 @@ class PageTree:
             first, last = self.first_text[i], self.last_text[i]
             text = self.texts[first] if last - first == 1 else self.joined(first, last)
             found = self._strings[i] = " ".join(text.split())
+        return found
+
+    def label(self, i: int) -> str:
+        """Return the text of an element itself, where it has letters; else all text in it."""
+        first, last = self.first_text[i], self.last_text[i]
+        if last - first < 2:
+            return self.string(i)
+        found = self._labels.get(i)
+        if found is None:
+            own = " ".join(self.texts[k].strip() for k in range(first, last) if self.owner[k] == i)
+            found = self._labels[i] = own if len(own) > 1 and LETTER.search(own) else self.string(i)
         return found
 
     def names(self, i: int) -> str:

@@ -6,7 +6,6 @@ The path of an element is made of the tags and classes from its block down. What
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
@@ -14,11 +13,10 @@ from dataclasses import dataclass, field
 
 from forum_reader.fields import post_marks
 from forum_reader.fields.post_marks import Marks
-from forum_reader.page.page_tree import PageTree
+from forum_reader.page.page_tree import LETTER, PageTree
 
 from .repeated_blocks import Block
 
-_NAME = re.compile(r"[^\W\d_]")
 _QUOTE_STEPS = 6
 _MOST_QUOTED = 0.9  # of a block
 _TOP = 0
@@ -44,7 +42,7 @@ class BlockPaths:
 
     def __init__(self, tree: PageTree, marks: Marks, blocks: list[Block]) -> None:
         self.tree = tree
-        self.string, self.names = tree.string, tree.names
+        self.string, self.names, self.label = tree.string, tree.names, tree.label
         self.marks = marks
         self.blocks = blocks
         self.count = len(blocks)
@@ -73,18 +71,9 @@ class BlockPaths:
         """Return the places directly below a place."""
         return [one for one in self.places if one.above == place.path]
 
-    def label(self, i: int) -> str:
-        """Return the text of an element itself, where it has letters; else all text in it."""
-        tree = self.tree
-        first, last = tree.first_text[i], tree.last_text[i]
-        if last - first < 2:
-            return self.string(i)
-        own = " ".join(tree.texts[k].strip() for k in range(first, last) if tree.owner[k] == i)
-        return own if len(own) > 1 and _NAME.search(own) else self.string(i)
-
     def has_letters(self, i: int) -> bool:
         """Return True if there is a letter in the text of an element."""
-        return bool(_NAME.search(self.string(i)))
+        return bool(LETTER.search(self.string(i)))
 
     def in_quote(self, i: int) -> bool:
         """Return True if an element stands in a quote that is less than nearly all of its block."""
