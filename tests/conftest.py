@@ -126,7 +126,8 @@ LONG = re.compile(  # left out of `make test`, where a shorter form or another v
       | test_migrations\.py::test_several_processes.*\[postgresql\]
       | test_scheduler_bad_input\.py::test_a_start_task_that_cannot_be_read.*\[(\\xff|\{"url":\ null)
       | test_acl_roles\.py::test_a_crawler_with_its_own_user
-      | test_research\.py::test_(a_limit_of_depth|an_article_on|a_tree_has)
+      | test_research\.py::test_(a_limit_of_depth|an_article_on|a_tree_has|no_payload)
+      | test_politeness\.py::.*\[words\ of\ the\ release\ before\]
       | test_benchmarks\.py::test_what_a_thread
       | test_claim\.py::test_two_writers_at_one_time_share
       | test_new_site\.py::test_every_post_is_read_by.*\[(?!tables|blog|plain)[\w-]*-board\]""",

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import logging
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -22,6 +21,8 @@ from forums.state.forum_states import ForumState, ForumStates
 from forums.storage import Database, parse
 from forums.storage import export as write_rows
 from redis_components.server.printable import SafeRecord, in_json, log_entry, printable
+from tests.support import warm_start
+from tests.support.fleet import ROOT
 from tests.support.items import post, wire
 from workers.logs.slot_log import LineReader, LogLimits, SlotLog, last_lines, last_words
 from workers.state.registry import Registry
@@ -141,17 +142,18 @@ def test_no_page_can_forge_an_entry_of_a_log(end: str, where: str) -> None:
 
 def test_a_crawler_and_a_worker_log_safe_records() -> None:
     """In processes of their own: the factory is the whole process's."""
+    factory = "print(logging.getLogRecordFactory().__name__)"
     for program in (
         "import sys, workers.crawler.__main__ as c; sys.argv=['x']; import logging\n"
-        "try: c.main(c.CrawlerOptions(spider='no-such-spider'))\nexcept BaseException: pass\n"
-        "print(logging.getLogRecordFactory().__name__)",
+        "try: c.main(c.CrawlerOptions(spider='no-such-spider'))\nexcept BaseException: pass\n",
         "import tasks, logging; from celery.signals import celeryd_init\n"
-        "celeryd_init.send(sender='x', instance=None, conf=None, options={})\nprint(logging.getLogRecordFactory().__name__)",
-        "import tasks, logging; from celery.signals import beat_init\n"
-        "beat_init.send(sender=None)\nprint(logging.getLogRecordFactory().__name__)",
+        "celeryd_init.send(sender='x', instance=None, conf=None, options={})\n",
+        "import tasks, logging; from celery.signals import beat_init\nbeat_init.send(sender=None)\n",
     ):
-        told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
-        assert told.stdout.splitlines()[-1] == "SafeRecord", told.stderr
+        command = [sys.executable, "-c", f"import logging\n{factory}\n{program}{factory}"]
+        told = warm_start.run(command, family="celery", cwd=ROOT, capture_output=True, text=True, timeout=60)
+        words = told.stdout.splitlines()
+        assert (words[0], words[-1]) == ("LogRecord", "SafeRecord"), told.stderr
 
 
 def test_a_log_that_others_have_written_has_the_lines_that_newlines_end(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +25,7 @@ from redis_components.keys import CrawlKeys
 from redis_components.scheduler import Scheduler
 from redis_components.server.names import prefixed
 from redis_components.start_tasks import seeding as seeds
+from tests.support import warm_start
 from tests.support.celery_broker import works_with
 from tests.support.crawl import crawl
 from tests.support.dupefilters import KINDS
@@ -189,8 +189,8 @@ def test_a_crawl_whose_keys_are_in_several_slots_fails_with_the_fix(
         "LOG_LEVEL": "ERROR",
     }
     options = [word for name, value in settings.items() for word in ("-s", f"{name}={value}")]
-    done = subprocess.run(
-        [sys.executable, "-m", "scrapy", "runspider", str(tmp_path / "one.py"), *options],
+    done = warm_start.run(
+        [sys.executable, "-m", "scrapy.cmdline", "runspider", str(tmp_path / "one.py"), *options],
         capture_output=True,
         text=True,
         check=False,

@@ -63,7 +63,7 @@ PROGRAMS = (
 )
 MODULES = (*PROGRAMS, *CRAWLS, "aiohttp.web")
 FAMILIES = {  # what a process has imported from which these modules are started; nothing that reads the environment
-    **dict.fromkeys(("tests.support.scrapy_command", "tests.support.hook_spiders", "workers.crawler"), MODULES),
+    **dict.fromkeys(("scrapy.cmdline", "tests.support.scrapy_command", "tests.support.hook_spiders", "workers.crawler"), MODULES),
     "workers.crawler.warm_parent": MODULES,
     **dict.fromkeys(("workers.crawler.check_service", "workers.crawler.replay", "workers.consumers.member_files"), MODULES),
     "workers.jobs.spider_list": MODULES,
