@@ -40,6 +40,8 @@ from .thread_rows import (
 
 _LEAST_SEVERAL = 2  # threads with several posts on a page: a text with few answers looks like the only message
 _MOST_SHARED = 0.5  # of the posts of a page
+_MOST_KINDS = 4  # of rows
+_NAMED = re.compile(r"[.#]")
 _NEAR = 4  # siblings of a row in which its text may be
 
 
@@ -58,6 +60,8 @@ def learn_comments(
     if not found:
         return None
     selector = rows_selector([(rows.page.root, rows.rows) for rows in found])
+    if (selector is None or not _NAMED.search(selector)) and (several := _of_kinds(found)) is not None:
+        selector, found = several
     if selector is None:  # pages were split in different ways: take the one with most posts
         best = max(found, key=lambda one: (one.are_alike, len(one.rows)))
         selector = rows_selector([(best.page.root, best.rows)])
@@ -112,6 +116,28 @@ def _of_threads(found: list[PostRows]) -> list[PostRows]:
     others = [set().union(*texts[:n], *texts[n + 1 :]) for n in range(len(texts))]
     kept = [one for one, own, other in zip(found, texts, others, strict=True) if len(own & other) <= _MOST_SHARED * len(own)]
     return kept or found
+
+
+def _of_kinds(found: Sequence[PostRows]) -> tuple[str, list[PostRows]] | None:
+    """Return one selector for rows of several kinds, as a question, its answers, and comments; and the pages that it fits."""
+    of_pages = [{_kind(row) for row in one.rows} for one in found]
+    kinds = set().union(*of_pages)
+    if not 1 < len(kinds) <= _MOST_KINDS or any(not any(kind in one and len(one) > 1 for one in of_pages) for kind in kinds):
+        return None
+    selectors = []
+    for kind in sorted(kinds):
+        rows = [(one.page.root, [row for row in one.rows if _kind(row) == kind]) for one in found]
+        if (selector := rows_selector(rows)) is None:
+            return None
+        selectors.append(selector)
+    whole = ", ".join(selectors)
+    fitting = [one for one in found if _with_rows(one, whole) is one]
+    fit = 2 * len(fitting) > len(found) and {_kind(row) for one in fitting for row in one.rows} == kinds
+    return (whole, fitting) if fit else None
+
+
+def _kind(row: Any) -> str:
+    return class_selector(row) or str(row.tag)
 
 
 def _with_rows(one: PostRows, selector: str) -> PostRows | None:
