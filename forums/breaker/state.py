@@ -157,17 +157,10 @@ def baseline(drift: Drift) -> dict[str, float]:
 def broken(drift: Drift, required: tuple[str, ...]) -> str | None:
     """Return the reason if the pages have become useless: no rows, or a required field that is always empty; else None."""
     for name in required:
-        value, usual = drift.drifted.get(name, (0.0, 1.0))
-        if name == ROWS and name in drift.drifted and value == 0.0:
-            return describe(drift, name)
-        if name != ROWS and value == 1.0 and usual <= WORSE:
-            return describe(drift, name)
+        value, usual = drift.drifted.get(name, (0.5, 1.0))
+        if (value == 0.0) if name == ROWS else (value == 1.0 and usual <= WORSE):
+            return drift_sentence(name, value, usual)
     return None
-
-
-def describe(drift: Drift, name: str) -> str:
-    """Describe a drift for people: `body is empty in 100 % of the rows, usually 0 %`."""
-    return drift_sentence(name, *drift.drifted[name])
 
 
 def forgiven(drift: Drift) -> Drift:

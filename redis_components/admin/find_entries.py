@@ -103,22 +103,14 @@ def take_out(client: redis.Redis, keys: CrawlKeys, needles: Sequence[bytes], fit
             for start in range(0, len(found), _STEP):
                 with client.pipeline(transaction=False) as pipe:
                     for key, raw in found[start : start + _STEP]:
-                        _remove(pipe, kinds[key], key, raw)
+                        by = _REMOVE.get(kinds[key])
+                        pipe.execute_command(*((by, key, raw) if by else ("LREM", key, 1, raw)))  # type: ignore[no-untyped-call]
                     gone += sum(map(int, pipe.execute()))
         is_cut = bool(looker.cut) and gone > before
     return gone
 
 
-def _remove(pipe: redis.Redis, kind: bytes, key: str, raw: bytes) -> None:
-    match kind:
-        case b"zset":
-            pipe.zrem(key, raw)
-        case b"set":
-            pipe.srem(key, raw)
-        case b"hash":
-            pipe.hdel(key, raw)
-        case _:
-            pipe.lrem(key, 1, cast("str", raw))
+_REMOVE = {b"zset": "ZREM", b"set": "SREM", b"hash": "HDEL"}
 
 
 class _Looker:
