@@ -37,7 +37,7 @@ def run(interrupts: Interrupts) -> int:
     console = make_console()
     try:
         load_env_file()
-        options = DemoOptions.from_environment()
+        options = DemoOptions.read()
         folder = RunFolder.fresh()
         steps = DemoSteps(Progress(DemoProcesses(options, folder)))
     except TrawlError as error:
@@ -196,7 +196,7 @@ def _figures(steps: DemoSteps) -> Table:
     if steps.delays:
         by_board = ", ".join(f"{name.rpartition('/')[2]} {one.median_s:.1f} s" for name, one in sorted(steps.delays.items()))
         table.add_row("freshness", f"from published to fetched, half of the new pieces within: {by_board}")
-    table.add_row("followed", f"with {steps.requests_following:,} requests in {steps.processes.options.live_s:.0f} s")
+    table.add_row("followed", f"with {steps.requests_following:,} requests in {steps.processes.options.demo_live_s:.0f} s")
     table.add_row("wall time", f"{steps.progress.clock_s:.0f} s")
     return table
 

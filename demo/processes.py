@@ -9,9 +9,9 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
@@ -26,8 +26,9 @@ from redis_components import embedded
 from redis_components.connection import connect
 from redis_components.embedded import data_dir, files
 from redis_components.embedded.files import free_port
-from redis_components.errors import ConfigError, TrawlError
+from redis_components.errors import TrawlError
 from redis_components.server.variables import ENV_FILE
+from workers.environment.declaration import Number, Variables, Whole, declare
 from workers.state.beats import Schedules, StoredEntry
 
 from .forum.process import ForumProcess
@@ -144,40 +145,31 @@ def _in_use(folder: Path) -> bool:
 LARGEST = 100_000
 
 
-@dataclass(frozen=True, kw_only=True)
-class DemoOptions:
-    """Each field is read from `TRAWL_DEMO_<NAME>`, in capitals; `keep` from `KEEP`, as in `make demo KEEP=1`."""
-
-    threads: int = 180  # in each of the forum's four boards, at the start
-    comments: float = 9.0  # mean per thread; most have few, some have hundreds
-    latency_ms: float = 30.0  # of each page of the forum
-    error_rate: float = 0.02  # share of pages answered with 500
-    throttle_rate: float = 0.003  # share of pages answered with 429, after which every crawler pauses the forum for 1 s
-    rate: float = 10.0  # events per second, while the forum is active; some of them edit or delete
-    live_s: float = 15.0  # how long it stays active after it was read once
-    kill_at: float = 0.3  # stored share of the forum at which a crawler is killed
-    seed: int = 1  # of the forum's content
-    keep: bool = False  # leave everything running afterwards, until Ctrl-C
-
-    @classmethod
-    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> DemoOptions:
-        """Read the options. Raises ConfigError for a value that is not a number."""
-        given: dict[str, Any] = {"keep": environment.get("KEEP", "0") not in ("", "0")}
-        for field in fields(cls):
-            name = f"TRAWL_DEMO_{field.name.upper()}"
-            if field.name != "keep" and (text := environment.get(name)):
-                given[field.name] = _number(name, text, int if isinstance(field.default, int) else float)
-        return cls(**given)
+def _whole(default: int) -> Any:
+    return declare(default, rule="must be a whole number: correct it or unset it", ge=0, le=LARGEST)
 
 
-def _number(name: str, text: str, kind: type[int] | type[float]) -> float:
-    try:
-        number = kind(text)
-    except ValueError:
-        raise ConfigError(f"{name}={text!r}: must be a {'whole ' if kind is int else ''}number: correct it or unset it") from None
-    if not 0 <= number <= LARGEST:
-        raise ConfigError(f"{name}={text!r}: must be from 0 to {LARGEST:,}: correct it or unset it")
-    return number
+def _number(default: float) -> Any:
+    return declare(default, rule=f"must be a number from 0 to {LARGEST:,}: correct it or unset it", ge=0, le=LARGEST)
+
+
+class DemoOptions(Variables):
+    """Options of `make demo`: `TRAWL_DEMO_THREADS` and so on, and `KEEP=1`."""
+
+    demo_threads: Whole = _whole(180)  # in each of the forum's four boards, at the start
+    demo_comments: Number = _number(9.0)  # mean per thread; most have few, some have hundreds
+    demo_latency_ms: Number = _number(30.0)  # of each page of the forum
+    demo_error_rate: Number = _number(0.02)  # share of pages answered with 500
+    demo_throttle_rate: Number = _number(0.003)  # share of pages answered with 429, after which every crawler waits for 1 s
+    demo_rate: Number = _number(10.0)  # events per second, while the forum is active; some of them edit or delete
+    demo_live_s: Number = _number(15.0)  # how long it stays active after it was read once
+    demo_kill_at: Number = _number(0.3)  # stored share of the forum at which a crawler is killed
+    demo_seed: Whole = _whole(1)  # of the forum's content
+
+    @property
+    def keep(self) -> bool:
+        """Leave everything running afterwards, until Ctrl-C."""
+        return os.environ.get("KEEP", "0") not in ("", "0")
 
 
 WAIT_S = 5.0
@@ -240,10 +232,10 @@ class DemoProcesses:
         port = free_port()
         folder.take_over_environment(f"http://127.0.0.1:{port}", FLEET)
         self.forum = ForumProcess(
-            seed=options.seed,
+            seed=options.demo_seed,
             forums=BOARDS,
-            threads=options.threads,
-            comments=options.comments,
+            threads=options.demo_threads,
+            comments=options.demo_comments,
             history_days=HISTORY_DAYS,
             pace=PACE,
             port=port,
@@ -267,9 +259,9 @@ class DemoProcesses:
         """Start the forum, with slow and sometimes refused pages as in a real site; it is frozen until its rate is set."""
         self.forum.start()
         self.forum.control(
-            latency_ms=self.options.latency_ms,
-            error_rate=self.options.error_rate,
-            throttle_rate=self.options.throttle_rate,
+            latency_ms=self.options.demo_latency_ms,
+            error_rate=self.options.demo_error_rate,
+            throttle_rate=self.options.demo_throttle_rate,
             **CHANGES,
         )
 

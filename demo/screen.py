@@ -246,7 +246,7 @@ def _gauges(progress: Progress) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    life = f"{processes.options.rate:g} changes a second" if progress.living else "stands still"
+    life = f"{processes.options.demo_rate:g} changes a second" if progress.living else "stands still"
     table.add_row("stored", bar)
     table.add_row("forum", f"{progress.forum.pieces:,} pieces, {life}, {progress.forum.pages:,} pages")
     edits, deletions = progress.noticed

@@ -160,14 +160,14 @@ class DemoSteps:
 
     def _crawl(self) -> Step[None]:
         progress, options = self.progress, self.processes.options
-        self.processes.forum.control(rate=options.rate)
+        self.processes.forum.control(rate=options.demo_rate)
         progress.living = True
         progress.happened("the forum lives: people post, edit, delete and move")
         progress.doing = "forum_list scans boards: a task for each changed thread."
         yield from until(
             progress,
-            lambda: progress.stored_share >= options.kill_at,
-            f"for {options.kill_at:.0%} of the forum to be stored",
+            lambda: progress.stored_share >= options.demo_kill_at,
+            f"for {options.demo_kill_at:.0%} of the forum to be stored",
             CRAWL_TIMEOUT_S,
         )
 
@@ -181,7 +181,10 @@ class DemoSteps:
         progress.happened(f"read once, with {first.pages:,} requests; now it is followed")
         progress.doing = "Following: lists, changed threads, checks of young ones."
         yield from until(
-            progress, lambda: progress.clock_s - began_s >= options.live_s, "for the forum to have lived", options.live_s + 5
+            progress,
+            lambda: progress.clock_s - began_s >= options.demo_live_s,
+            "for the forum to have lived",
+            options.demo_live_s + 5,
         )
         progress.count()
         self.processes.forum.control(rate=0)

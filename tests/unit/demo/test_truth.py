@@ -192,16 +192,20 @@ def test_the_report_never_rounds_up_to_a_hundred_and_names_what_is_missing() -> 
     assert "missing posts: p0, p1, p2, p3, p4 and 3 more" in text
 
 
-def test_options_come_from_the_environment() -> None:
-    options = DemoOptions.from_environment({"TRAWL_DEMO_THREADS": "20", "TRAWL_DEMO_LIVE_S": "2.5", "KEEP": "1"})
-    assert (options.threads, options.live_s, options.keep) == (20, 2.5, True)
-    assert DemoOptions.from_environment({"KEEP": "0"}) == DemoOptions()
+def test_options_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, text in {"TRAWL_DEMO_THREADS": "20", "TRAWL_DEMO_LIVE_S": "2.5", "KEEP": "1"}.items():
+        monkeypatch.setenv(name, text)
+    options = DemoOptions.read()
+    assert (options.demo_threads, options.demo_live_s, options.demo_seed, options.keep) == (20, 2.5, 1, True)
+    monkeypatch.setenv("KEEP", "0")
+    assert not DemoOptions.read().keep
 
 
 @pytest.mark.parametrize(("name", "text"), [("THREADS", "many"), ("THREADS", "1.5"), ("RATE", "-1"), ("SEED", "1e9")])
-def test_an_option_that_is_no_number_is_refused_by_its_name(name: str, text: str) -> None:
+def test_an_option_that_is_no_number_is_refused_by_its_name(name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"TRAWL_DEMO_{name}", text)
     with pytest.raises(ConfigError, match=f"TRAWL_DEMO_{name}='{text}'"):
-        DemoOptions.from_environment({f"TRAWL_DEMO_{name}": text})
+        DemoOptions.read()
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
