@@ -214,7 +214,7 @@ def _schedule() -> RenderableType:
 
 def _demo() -> RenderableType:
     processes = SimpleNamespace(
-        options=SimpleNamespace(rate=2.0),
+        options=SimpleNamespace(demo_rate=2.0),
         flower=SimpleNamespace(url="http://127.0.0.1:5555", user="trawl", password="correct-horse-battery"),
         page=SimpleNamespace(url="http://127.0.0.1:9410"),
     )
