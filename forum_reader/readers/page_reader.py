@@ -230,11 +230,14 @@ def _root(html: str, url: str) -> Any:
 
 
 def _is_enough(page: _Page, words: int) -> bool:
-    """Return True if a profile's posts are complete, so that no other reader could be chosen."""
+    """Return True if a profile's posts are complete, so that no other reader could be chosen: they are as many as the page marks
+    for search engines, or seem to be all where it marks fewer, or the thread as one more.
+    """
     posts = page.found[Reader.PROFILE]
-    if len(posts) < 2 or not is_complete(posts) or most_marked(page.html) > len(posts):
+    if len(posts) < 2 or not is_complete(posts):
         return False
-    return has_all_posts(posts, page.own.ids, words)
+    marked = most_marked(page.html)
+    return marked == len(posts) or (marked <= len(posts) + 1 and has_all_posts(posts, page.own.ids, words))
 
 
 def _are_marked_alike(found: dict[Reader, tuple[SeenPost, ...]], title: str) -> bool:
