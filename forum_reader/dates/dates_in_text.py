@@ -33,6 +33,7 @@ _NAME_FIRST = re.compile(
 )
 _YEAR_NAME = re.compile(rf"(?<!\d)((?:19|20)\d\d)[\s./-]+({_WORD})[\s./-]+(\d{{1,2}})(?!\d)")
 _NAME_YEAR = re.compile(rf"(?<![^\W\d_])({_WORD})\.?,?\s+(?:de\s+)?((?:19|20)\d\d)(?!\d)")
+_BARE_HOUR = re.compile(r"(?<=[\s,])(1[0-2]|\d)(?=\s?[ap](?:\.\s?m\.?|m)(?:$|[,)]))", re.IGNORECASE)
 _NAMED_HOUR = re.compile(r"(?<=\d, )(?:noon|midnight)$")
 _EAST = re.compile(r"(?<!\d)(\d{1,2})[月월]\s?(\d{1,2})[日일]")
 _KOREAN = re.compile(r"((?:19|20)\d\d)[년.]\s?(\d{1,2})[월.]\s?(\d{1,2})[일.]?")
@@ -122,6 +123,8 @@ def spotted(text: str) -> Spotted | None:
 
 @lru_cache(maxsize=4096)
 def _spotted(text: str) -> Spotted | None:
+    if text[-1:] in "mM.,)":
+        text = _BARE_HOUR.sub(r"\1:00", text)
     text = _NAMED_HOUR.sub(lambda found: "12:00" if found[0] == "noon" else "00:00", text)
     if (not text.isascii() or _FULL.search(text)) and OTHER_FORM.search(text):
         text = common(text)

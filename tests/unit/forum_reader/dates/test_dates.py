@@ -220,7 +220,15 @@ def test_a_clock_of_no_calendar_does_not_kill_the_page(header: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "hour"), [("Nov. 21, 2026, noon", 12), ("Nov. 21, 2026, midnight", 0), ("PM 8:03, 21 Nov 2026", 20)]
+    ("text", "hour"),
+    [
+        ("Nov. 21, 2026, noon", 12),
+        ("Nov. 21, 2026, midnight", 0),
+        ("PM 8:03, 21 Nov 2026", 20),
+        ("Nov. 21, 2026, 4 p.m.", 16),
+        ("Nov 21, 2026, 12 AM", 0),
+        ("Nov. 21, 2026, 11 p.m.)", 23),
+    ],
 )
 def test_hours_in_words(text: str, hour: int) -> None:
     assert read(text, None) == f"2026-11-21T{hour:02}:{'03' if ':' in text else '00'}:00+00:00"
