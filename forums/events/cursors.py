@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from sqlalchemy import ColumnElement, and_, delete, func, insert, select, update
 
@@ -53,7 +52,8 @@ class Cursors:
 
     def all(self) -> dict[str, Cursor]:
         """Return the cursors by the output's name."""
-        return {row.name: _cursor(row) for row in self._database.rows(select(outputs).order_by(outputs.c.name))}
+        rows = [dict(row._mapping) for row in self._database.rows(select(outputs).order_by(outputs.c.name))]
+        return {row["name"]: Cursor(after=Position(row.pop("seq"), row.pop("place")), **row) for row in rows}
 
     def create(self, name: str, after: Position) -> Cursor:
         """Insert the cursor of a new output."""
@@ -123,15 +123,3 @@ class Cursors:
 
 def _is(cursor: Cursor) -> ColumnElement[bool]:
     return and_(outputs.c.name == cursor.name, outputs.c.seq == cursor.after.seq, outputs.c.place == cursor.after.place)
-
-
-def _cursor(row: Any) -> Cursor:
-    return Cursor(
-        name=row.name,
-        after=Position(row.seq, row.place),
-        failures=row.failures,
-        retry_at=row.retry_at,
-        error=row.error,
-        lost=row.lost,
-        told_at=row.told_at,
-    )

@@ -204,16 +204,8 @@ def comment_of(message: RecentMessage, record: ThreadRecord, site: str, url: str
     """Return the comment of a message; None if its thread has to be read for it."""
     if message.id is None or message.opening or message.has_unknown_parent or (message.body is None and not message.deleted):
         return None
-    read = ReadComment(
-        id=message.id,
-        parent_id=message.parent_id,
-        body=message.body or "",
-        body_html=message.body_html,
-        author=message.author,
-        created_at=message.created_at,
-        edited_at=message.edited_at,
-        deleted=message.deleted,
-    )
+    names = ("id", "parent_id", "body_html", "author", "created_at", "edited_at", "deleted")
+    read = ReadComment(body=message.body or "", **{name: getattr(message, name) for name in names})
     return comment_item(read, site=site, thread=record.own or message.thread, url=url, fetched_at=fetched_at)
 
 

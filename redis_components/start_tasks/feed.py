@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from redis_components.spiders import RedisMixin
 
 
+_OF_TASK = ("url", "headers", "cookies", "cb_kwargs", "priority", "dont_filter", "encoding", "flags")
 _MADE_FOR_TASKS = frozenset({"parse", "parse_with_rules", "set_aside"})
 
 
@@ -39,18 +40,10 @@ def request_of(task: StartTask, spider: Spider) -> Request:
     for an invalid URL, method or encoding.
     """
     meta = task.meta if task.dont_filter else {"allow_offsite": True} | task.meta  # it is asked for, and Redis alone filters it
-    arguments: dict[str, Any] = {
-        "url": task.url,
-        "headers": task.headers,
-        "cookies": task.cookies,
+    arguments: dict[str, Any] = {name: getattr(task, name) for name in _OF_TASK} | {
         "meta": {"not_before": time.time() + task.delay_s} | meta if task.delay_s else meta,
-        "cb_kwargs": task.cb_kwargs,
-        "priority": task.priority,
         "callback": _method(spider, task.callback, "callback"),
         "errback": _method(spider, task.errback, "errback"),
-        "dont_filter": task.dont_filter,
-        "encoding": task.encoding,
-        "flags": task.flags,
     }
     if task.method is not None:
         arguments["method"] = task.method

@@ -164,6 +164,9 @@ def _of(table: Any, wanted: Wanted, exact: Sequence[str], among: CTE | None, con
     return query.where(*(condition(value) for value, condition in conditions if value is not None))
 
 
+_OF_ROW = ("site", "id", "author", "created_at", "url", "thread", "first_seen_at")
+
+
 def _hits(connection: Connection, keys: Sequence[_Key], words: list[str]) -> list[Hit]:
     """Return these rows as hits, in this order."""
     found: dict[_Key, Hit] = {}
@@ -181,18 +184,12 @@ def _hits(connection: Connection, keys: Sequence[_Key], words: list[str]) -> lis
         for _, row in rows_by_key(connection, query.where(keyed(c.id)), ids):
             found[kind, row.site, row.id] = Hit(
                 kind=kind,
-                site=row.site,
-                id=row.id,
                 title=row.title if table is posts else "",
-                author=row.author,
-                created_at=row.created_at,
-                url=row.url,
                 excerpt=excerpt(row.body, words),
-                thread=row.thread,
                 thread_title=row.title or "",
                 board=row.forum_id or "",
                 published_at=row.at,
-                first_seen_at=row.first_seen_at,
+                **{name: getattr(row, name) for name in _OF_ROW},
             )
     return [found[key] for key in keys if key in found]
 
