@@ -52,7 +52,7 @@ def test_a_process_that_opens_a_database_twice_stores_what_it_writes_after_anoth
         database.write([parse(wire(post(id="before")))])
         database.open()  # as each round of the writer does
         other = "import sys; from forums.storage import Database; Database.from_url(sys.argv[1]).open().close()"
-        subprocess.run([sys.executable, "-c", other, url], check=True)  # the last one to close removes the log
+        warm_start.run([sys.executable, "-c", other, url], family="storage", check=True)  # the last one to close removes the log
         database.write([parse(wire(post(id="after")))])
         found = "import sqlite3, sys; print(*sorted(r[0] for r in sqlite3.connect(sys.argv[1]).execute('select id from posts')))"
         seen = subprocess.run(
