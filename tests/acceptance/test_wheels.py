@@ -317,6 +317,7 @@ def test_the_fleet_runs_its_own_application_in_a_folder_that_has_another(
         "TRAWL_REDIS_URL": redis_url,
         "TRAWL_DATA_DIR": str(tmp_path / "data"),
         "TRAWL_FLEET": "books=1",
+        "TRAWL_NODE_CRAWLERS": "2",
         "TRAWL_TASK_MODULES": "shop_tasks",
     }
     assert "forum_list" not in fleet.run("trawl", "status", code=1, **environment)
