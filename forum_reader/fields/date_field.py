@@ -53,7 +53,7 @@ class Dates:
 
 
 def find_dates(paths: BlockPaths, calendar: Calendar, authors: dict[int, int]) -> Dates:
-    """Find the dates of all blocks; for blocks whose markup differs from the others' the likeliest date in each."""
+    """Find the dates of all blocks."""
     places: dict[int, dict[int, int]] = defaultdict(dict)
     for number in range(paths.count):
         for i in paths.dates_in(number):
@@ -70,10 +70,6 @@ def find_dates(paths: BlockPaths, calendar: Calendar, authors: dict[int, int]) -
                 elements[number], dates[number] = i, read[number]
         if len(elements) == paths.count:
             break
-    signs = {paths.tree.sign[i] for i in elements.values()}
-    for number in range(paths.count):
-        if number not in elements and (other := _in_other_markup(paths, number, signs)) is not None:
-            elements[number] = other
     ordered = sorted(elements)
     if len({paths.path_of[i] for i in elements.values()}) > 1:  # dates of several places have one order of day and month
         moments = calendar.read([paths.marks.dates[elements[number]] for number in ordered])
@@ -178,19 +174,6 @@ def _follows_author(paths: BlockPaths, moments: dict[int, datetime | None], auth
             posts[name] += 1
     several = [name for name, number in posts.items() if number > 1]
     return sum(len(by_author[name]) == 1 for name in several) / len(several) if several else 0.0
-
-
-def _in_other_markup(paths: BlockPaths, number: int, signs: set[int]) -> int | None:
-    best, best_score = None, 0.0
-    for i in paths.dates_in(number):
-        precision = paths.marks.dates[i].precision
-        if precision < 2 or paths.in_quote(i) or _is_of(paths, i):
-            continue
-        score = precision + 2.0 * (paths.tree.sign[i] in signs)
-        score -= 3 * _is_of(paths, i, edit=True)
-        if score > best_score:
-            best, best_score = i, score
-    return best
 
 
 _UUID = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/?$", re.IGNORECASE)

@@ -245,7 +245,6 @@ _SUPERSET_MARKED = 0.95  # of the share of blocks with author and date
 _ADVERTISERS = frozenset(
     ("ad", "ads", "advert", "advertisement", "advertisements", "anzeige", "werbung", "publicité", "publicidad", "реклама", "广告")
 )
-_LEAST_LINKS = 5  # of a menu
 _ENOUGH = 0.4  # a quality that sets with a score far behind are not read for
 _BEHIND = 0.8
 _GOOD = 0.85  # a quality that only a set of more blocks is read for
@@ -325,9 +324,7 @@ def _only_posts(fields: Fields) -> BlockSet | None:
     out = {
         n
         for n in range(count)
-        if missing[n] == 2
-        or (fields.author(n) or "").lower() in _ADVERTISERS
-        or (missing[n] and (blocks[n].inner or _is_menu(tree, blocks[n])))
+        if missing[n] == 2 or (fields.author(n) or "").lower() in _ADVERTISERS or (missing[n] and blocks[n].inner)
     }
     out |= _only_links(tree, fields)
     if missing.count(0) < 0.75 * (count - len(out)):
@@ -336,12 +333,6 @@ def _only_posts(fields: Fields) -> BlockSet | None:
     if count > 2 and signs[0] not in signs[1:] and not is_post(fields):
         out.add(0)
     return without(tree, fields.found, out) if out and count - len(out) > 1 else None
-
-
-def _is_menu(tree: PageTree, block: Block) -> bool:
-    """Return True if most of a block's text is in several links."""
-    size = tree.chars[block.texts[1]] - tree.chars[block.texts[0]]
-    return 2 * tree.written(*block.texts) < size and tree.tag[block.start : block.end].count("a") >= _LEAST_LINKS
 
 
 def _only_links(tree: PageTree, fields: Fields) -> set[int]:
