@@ -108,6 +108,10 @@ def decoded(body: bytes, name: str) -> str:
     if body.startswith(_BINARY) or b"\x00\x00" in body[:1000]:
         raise ConfigError(f"{name} is not an HTML page: it begins with {body[:8]!r}")
     try:
+        return body.decode("utf-8-sig")
+    except UnicodeDecodeError:  # or with halves of surrogate pairs
+        pass
+    try:
         return body.decode("utf-8-sig", "surrogatepass").encode("utf-8", "replace").decode("utf-8")
     except UnicodeDecodeError:
         from scrapy.http import HtmlResponse
@@ -190,7 +194,7 @@ def _line(to: Console, text: str, width: int, style: str = "") -> None:
 
 
 _GC_THRESHOLD = (50_000, 50, 50)  # as in crawlers; the default of 700 takes a fifteenth of the time of a page
-_LINE_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}  # Python's splitlines, among others, ends lines there
+_LINE_ENDS = {end: f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}  # Python's splitlines, among others, ends lines there
 
 
 def read_batch(lines: Iterable[bytes], out: IO[str], *, author_names: bool = False) -> int:
@@ -203,7 +207,9 @@ def read_batch(lines: Iterable[bytes], out: IO[str], *, author_names: bool = Fal
         answer = _answer(line, author_names=author_names)
         failed = failed or answer["error"] is not None
         text = json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace").decode()  # half a surrogate pair has no encoding
-        out.write(text.translate(_LINE_ENDS) + "\n")
+        for end, escaped in _LINE_ENDS.items():
+            text = text.replace(end, escaped)
+        out.write(text + "\n")
         out.flush()
     return int(failed)
 

@@ -210,9 +210,11 @@ def _built(profile: str, language: str | None, *, of_posts: bool) -> Site | None
     from forum_reader.definition import layers
     from forum_reader.definition.load import site_of
 
+    if of_posts:
+        site = _built(profile, language, of_posts=False)
+        return site and _of_posts(site)
     try:
         own = {"profile": profile, "base_url": "https://forum.example", "forums": ["?"]}
-        site = site_of(layers.read(Path("read.toml"), own | ({"language": language} if language else {})))
+        return site_of(layers.read(Path("read.toml"), own | ({"language": language} if language else {})))
     except SiteError:
         return None
-    return _of_posts(site) if of_posts else site
