@@ -18,6 +18,7 @@ import pytest
 import redis
 from scrapy import Request
 
+from tests.support import warm_start
 from tests.support.crawl import hits_of, link_site
 from tests.support.redis_server import RedisServer
 from tests.support.scrapy_redis_data import put_fields, put_fingerprints
@@ -173,7 +174,7 @@ def test_a_crawl_that_scrapy_redis_began_is_imported_and_fetches_exactly_what_wa
             begin_without_scrapy_redis(client, site)
         begun = set(hits_of(site)) or set(BEGUN)
         project = copied(OURS, tmp_path)
-        imported = subprocess.run(
+        imported = warm_start.run(
             [sys.executable, "-m", "cli.main", "migrate", "scrapy-redis", "follow", "--allow-pickle", "--watch", "0.2"],
             cwd=project,
             env=environment,
@@ -187,8 +188,8 @@ def test_a_crawl_that_scrapy_redis_began_is_imported_and_fetches_exactly_what_wa
         with (project / "catalogue/settings.py").open("a") as settings:
             settings.write(f"{setting}\n")
         client.rpush("follow:start_urls", f"{site}/6")  # once more, but what it links to was found before
-        crawled = subprocess.run(
-            [sys.executable, "-m", "scrapy", "crawl", "follow"],
+        crawled = warm_start.run(
+            [sys.executable, "-m", "scrapy.cmdline", "crawl", "follow"],
             cwd=project,
             env=environment,
             stderr=subprocess.PIPE,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from datetime import date
 from pathlib import Path
@@ -18,6 +17,7 @@ from forums.sites import SiteError, load_site
 from redis_components.errors import ConfigError
 from redis_components.server.names import below, fleet_namespace, is_name, is_node_name, service_name, site_name, slot_number
 from tasks.routing import route
+from tests.support import warm_start
 from tests.support.broker_attack import AttackedWorker, body, task
 from workers.environment.declaration import parse_fleet
 from workers.logs.slot_log import SlotLog
@@ -218,9 +218,9 @@ def test_a_spider_of_any_name_crawls_and_a_subclass_with_another_takes_its_start
         "MAX_IDLE_TIME_BEFORE_CLOSE": "1",
         "FEEDS": json.dumps({"out.jsonl": {"format": "jsonlines"}}),
     }
-    command = [sys.executable, "-m", "scrapy", "runspider", "spider.py"]
+    command = [sys.executable, "-m", "scrapy.cmdline", "runspider", "spider.py"]
     command += [part for pair in settings.items() for part in ("-s", "=".join(pair))]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    done = warm_start.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert sorted((row["by"], row["text"]) for row in rows) == [(name, "first"), (name, "followed")], done.stderr

@@ -43,7 +43,7 @@ def test_a_new_project_finds_trawls_spiders_and_its_own(tmp_path: Path, capsys: 
     assert f"Next, for a forum: cd {shlex.quote(str(folder))}, then trawl watch" in said
     assert "write one into my_forums/spiders, then trawl services add" in said
     (folder / "my_forums" / "spiders" / "books.py").write_text(SPIDER)
-    assert run(folder, "scrapy", "list").stdout.split() == ["books", "forum_detail", "forum_list"]
+    assert run(folder, "scrapy.cmdline", "list").stdout.split() == ["books", "forum_detail", "forum_list"]
     (folder / ".env").write_text("TRAWL_FLEET=books=2\n")
     shown = {row["variable"]: row for row in json.loads(run(folder, "cli.main", "config", "show", "--json").stdout)}
     assert shown["TRAWL_FLEET"]["value"] == "books=2"
