@@ -26,6 +26,8 @@ from .link_groups import (
     is_titled,
     link_groups,
     make_of,
+    shared,
+    titles_of,
     whole_threads,
 )
 from .page_sample import OpenedPage, opened
@@ -81,7 +83,7 @@ class Explorer:
             return None
         self._most += len(self._known)
         self._known[urldefrag(page.url).url] = page
-        is_thread = page.is_thread and not await self._holds_threads(page)
+        is_thread = page.is_thread and not await self._holds_threads(page) and not await self._holds_boards(page)
         found = await self._showing_posts(page) if is_thread else None
         found = found or (await self._above(page) if is_thread else None)
         found = found or await self._of_boards(page)
@@ -120,7 +122,15 @@ class Explorer:
         index = await self._as_index(page)
         if index is None or listed is None:
             return listed or index or await self._of_categories(page)
-        return index if is_of(listed.listed, index.lists) else listed
+        return index if is_of(listed.listed, index.lists) or await self._is_of_others(listed, index) else listed
+
+    async def _is_of_others(self, listed: FoundForum, index: FoundForum) -> bool:
+        """Return True if threads that are on none of the sampled lists belong to another board of the index."""
+        titles = titles_of(listed.listed)
+        if not listed.threads or any(shared(titles, titles_of(one)) for one in index.lists):
+            return False
+        board = await self._board_with(urldefrag(listed.threads[0].url).url, listed.threads[0], index)
+        return board is not index and board.listed.page is not listed.listed.page
 
     async def _holds_threads(self, page: OpenedPage) -> bool:
         """Return True if what looks like posts are rows of a list: each has a link to a thread with the link's title."""
@@ -128,6 +138,18 @@ class Explorer:
             if is_in_posts(group, page):
                 threads, bare, others = await self._sampled(group, _SAMPLES, deeper=False)
                 if (threads or bare) and not others:
+                    return True
+        return False
+
+    async def _holds_boards(self, page: OpenedPage) -> bool:
+        """Return True if what looks like posts are rows of an index, with author and date of the newest post: links lead to
+        lists.
+        """
+        for group in link_groups(page)[:_GROUPS]:
+            if is_in_posts(group, page):
+                numbers = _spread(len(group.urls), _SAMPLES)
+                inner = [(one, n) for n in numbers if (one := await self.page(group.urls[n])) is not None]
+                if inner and all(is_titled(one, group.titles[n]) and not one.is_thread for one, n in inner):
                     return True
         return False
 
