@@ -238,7 +238,9 @@ class Corpus:
 
         def opened(html: str, url: str, now: datetime, *, profiles: bool) -> Any:  # noqa: ARG001
             known = self.opened[by_page[html, url]]
-            return page_reader._Page(known.html, known.url, known.root, known.tree, known.frame, known.calendar, known.profile)
+            page = dataclasses.replace(known, root=copy.deepcopy(known.root), found={}, grades={})  # reading may arrange it
+            page.__dict__["tree"] = known.tree
+            return page
 
         page_reader._opened = opened
 
