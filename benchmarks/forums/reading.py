@@ -33,6 +33,7 @@ from benchmarks.forums import saved_pages
 from benchmarks.peers.by_hand import READERS
 from benchmarks.support.report import BenchmarkFailed, Report, options
 from benchmarks.support.rounds import Figures, Rounds
+from forum_reader.definition.pages import RowsPage
 from forum_reader.reading.page_values import Document
 from forum_reader.reading.read_page import read_comments, read_list
 from forums.sites import Site
@@ -206,7 +207,7 @@ def _html(site: Site, kind: Any, page: TextResponse, rows: int, changes: random.
     root = Selector(text=page.text, type="html").root
     doc = Document(site, site.page(kind), page)
     doc.root = root
-    spec = site.page_of_rows(kind)
+    spec = site.page_of(kind, RowsPage)
     found = doc.rows(spec)
     parent = found[-1].getparent()
     for around in {row.getparent() for row in found}:
@@ -223,7 +224,7 @@ def _html(site: Site, kind: Any, page: TextResponse, rows: int, changes: random.
 
 
 def _json(site: Site, kind: Any, page: TextResponse, rows: int, changes: random.Random) -> bytes:
-    spec = site.page_of_rows(kind)
+    spec = site.page_of(kind, RowsPage)
     doc = Document(site, spec, page)
     found = doc.rows(spec)
     ids = [doc.peek(spec.fields.id, row) or "" for row in found]  # type: ignore[attr-defined]
