@@ -244,8 +244,8 @@ class HtmlFinder:
     def first(self, root: Any) -> Found:
         """Return the first match of CSS, where the search ends, or all matches of XPath."""
         if self._first is None:
-            is_css = self._path.startswith(_OF_CSS)
-            self._first = _xpath(f"({_below_root(self._path)})[1]") if is_css else self._search
+            path = " | ".join(path for _, path in self.parts)  # each ends its search at its first match
+            self._first = _xpath(f"({_below_root(path)})[1]") if path.startswith(_OF_CSS) else self._search
         found = self._first(root)
         return found if isinstance(found, list) else [found]
 
