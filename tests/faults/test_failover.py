@@ -80,7 +80,7 @@ def test_every_operation_of_frontier_fleet_and_tools_works(client: redis.Redis) 
     assert dead_letters.replay(client, KEYS).done == 1
     assert dead_letters.purge(client, KEYS).done == 0
     seeding = seeds.seed(client, KEYS, [seeds.Seed(id="t", data=b"t", wait_s=1)], max_pending=5)
-    assert (seeding[0].outcome, seeds.push(client, KEYS, [b"u"])) == ("seeded", 2)
+    assert (seeding[0].outcome, client.rpush(KEYS.start_tasks(), b"u")) == ("seeded", 2)
     assert expire_owner(client, KEYS, "one")
     assert wipe(client, KEYS, but_not_for="two") is None
 
