@@ -15,7 +15,7 @@ from importlib import import_module
 from operator import itemgetter
 from typing import Any, TypeVar
 from urllib.parse import unquote
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, finalize
 
 import redis
 import redis.asyncio
@@ -80,6 +80,8 @@ def _shared(params: dict[str, Any]) -> redis.Redis:
             client = get_redis(**params)
             _check_options(client)
             client.auto_close_connection_pool = False  # `close` would disconnect its other holders in the middle of a command
+            if (pool := client.__dict__.get("connection_pool")) is not None:  # a cluster's is not made yet
+                finalize(client, pool.disconnect).atexit = False  # when no holder is left
             _clients[key] = client
         except TypeError as exc:  # the message has the parameter's name, not its value
             where = f"an option of {masked(params['url'])}, or a parameter" if "url" in params else "a parameter"
