@@ -152,7 +152,7 @@ def pytest_configure(config: pytest.Config) -> None:
     sys.dont_write_bytecode = False
     if config.getoption("tx", None) and sys.platform == "linux" and not os.environ.get("COLD_STARTS"):
         fork_workers(config.args, len(config.option.tx))
-    if "PYTEST_XDIST_WORKER" in os.environ:
+    if hasattr(config, "workerinput"):
         send_less(config)
 
 

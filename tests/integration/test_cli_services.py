@@ -95,8 +95,9 @@ def test_a_service_that_was_killed_is_started_again_and_that_is_said(monkeypatch
 
 HANGS = """
 import os, sys, time
-from workers.node.health import Condition, StatusFile
-StatusFile("worker", limit_s=0.1).write(Condition.{condition}, "words")
+from workers.node import health
+health.LIMIT_S = 0.1
+health.StatusFile("worker").write(health.Condition.{condition}, "words")
 print("ready")
 time.sleep(60)
 """

@@ -46,7 +46,7 @@ def rate_now(client: redis.Redis) -> float | None:
 def risen(client: redis.Redis, since: tuple[int, int]) -> float:
     """By how much a rate of 10 a second, of which 3 were taken, has risen at most since a time of Redis."""
     (seconds, micros), (first, part) = client.time(), since
-    return 0.9 * (seconds - first + (micros - part) / 1e6)
+    return 0.9 * (0.002 + seconds - first + (micros - part) / 1e6)  # a time is stored in milliseconds
 
 
 def age(client: redis.Redis, seconds: float) -> None:
