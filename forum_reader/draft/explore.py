@@ -149,9 +149,12 @@ class Explorer:
             if is_in_posts(group, page):
                 numbers = _spread(len(group.urls), _SAMPLES)
                 inner = [(one, n) for n in numbers if (one := await self.page(group.urls[n])) is not None]
-                if inner and all(is_titled(one, group.titles[n]) and not one.is_thread for one, n in inner):
+                if inner and all([is_titled(one, group.titles[n]) and await self._is_list(one) for one, n in inner]):
                     return True
         return False
+
+    async def _is_list(self, page: OpenedPage) -> bool:
+        return not page.is_thread or await self._holds_threads(page)
 
     async def _showing_posts(self, page: OpenedPage) -> FoundForum | None:
         """Return the list of a board that shows the first posts of its threads itself, each with the same link to the thread: a
@@ -220,7 +223,7 @@ class Explorer:
             threads: list[OpenedPage] = []
             for n in _spread(len(group.urls), _SAMPLES):
                 inner = await self.page(group.urls[n])
-                if inner is None or (inner.is_thread and not await self._holds_threads(inner)):
+                if inner is None or not await self._is_list(inner):
                     continue  # a thread, which may have a box with others
                 found = await self._as_list(inner)
                 if found is not None and len(set(found.listed.urls) - set(group.urls)) > _HELD * len(found.listed.urls):
