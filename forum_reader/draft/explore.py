@@ -60,6 +60,8 @@ class FoundForum:
     threads: list[OpenedPage]
     forums: LinkGroup | None = None
     lists: list[LinkGroup] = field(default_factory=list)
+    of_boards: list[tuple[OpenedPage, str]] = field(default_factory=list)
+    """Threads of several boards, each with the address of its board."""
     categories: LinkGroup | None = None
     """Links that lead to `forums`, where the index has no links to boards."""
     boards: Boards | None = None
@@ -172,7 +174,8 @@ class Explorer:
         """Return the boards to which the links of a list lead, where what looks like a thread is a board that shows posts."""
         for page in found.threads[:1]:
             if (inner := await self._showing_posts(page)) is not None:
-                return replace(inner, forums=found.listed, lists=[inner.listed])
+                of_boards = [(one, page.url) for one in inner.threads]
+                return replace(inner, forums=found.listed, lists=[inner.listed], of_boards=of_boards)
         return None
 
     async def _as_list(self, page: OpenedPage) -> FoundForum | None:
@@ -220,7 +223,7 @@ class Explorer:
     async def _as_index(self, page: OpenedPage) -> FoundForum | None:
         for group in link_groups(page)[:_GROUPS]:
             lists: list[LinkGroup] = []
-            threads: list[OpenedPage] = []
+            threads: list[tuple[OpenedPage, str]] = []
             for n in _spread(len(group.urls), _SAMPLES):
                 inner = await self.page(group.urls[n])
                 if inner is None or not await self._is_list(inner):
@@ -228,10 +231,11 @@ class Explorer:
                 found = await self._as_list(inner)
                 if found is not None and len(set(found.listed.urls) - set(group.urls)) > _HELD * len(found.listed.urls):
                     lists.append(found.listed)
-                    threads += found.threads
+                    threads += [(one, inner.url) for one in found.threads]
             if lists:
                 best = max(lists, key=lambda one: len(one.urls))
-                return FoundForum(best, [one for one in threads if one.url in best.urls], forums=group, lists=lists)
+                read = [one for one, _ in threads if one.url in best.urls]
+                return FoundForum(best, read, forums=group, lists=lists, of_boards=threads)
         return None
 
     async def _above(self, page: OpenedPage) -> FoundForum | None:

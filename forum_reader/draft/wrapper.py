@@ -21,6 +21,7 @@ from forum_reader.reading.parse_body import read_at
 from forum_reader.reading.read_page import ListedForum
 
 from .address_shape import AddressShape, shape_of, target_of
+from .boards import board_field
 from .element_selectors import words_of
 from .explore import FoundForum
 from .link_groups import LinkGroup
@@ -177,6 +178,8 @@ def wrapper_of(found: FoundForum) -> Wrapper | None:
     comments["url"] = _thread_url(threads)
     if title := _title(found):
         comments["post"]["title"] = title
+    if forum_shape and (board := board_field(found.of_boards, forum_shape)):
+        comments["post"]["forum_id"] = board
     missing = []
     for name, table, other in (("list", listed, comments), ("comments", comments, listed)):
         if "next" not in table and "shape" not in table:

@@ -64,6 +64,7 @@ BUILT: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "forum_reader/draft/paging_links.py:_grade": list,
     "forum_reader/draft/list_wrapper.py:_part": list,
     "forum_reader/draft/address_shape.py:is_of_another": list,
+    "forum_reader/draft/boards.py:_has_id": list,
     "forum_reader/draft/boards.py:of": list,
     "forum_reader/draft/row_fields.py:parent_field": lambda: [("search", one) for one in row_fields._TARGETS],
     "forum_reader/draft/address_shape.py:_of_path": lambda: [("search", _shape(_DEEP, whole=True).pattern)],

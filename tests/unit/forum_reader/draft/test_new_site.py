@@ -350,6 +350,9 @@ def test_boards_within_boards_are_watched(name: str, folder: Path) -> None:
     assert sorted(site.forums) == sorted(forum.boards)
     titles = {row.title for board in site.forums for row in threads_of(site, visitor, board)}
     assert titles == {thread.title for thread in forum.threads}
+    for thread in forum.threads[:5]:
+        post = posts_of(site, visitor, "?", thread.id, f"{BASE}/t/{thread.id}/")[0]
+        assert getattr(post, "forum_id", None) == thread.board, "its page says it, also where it was moved"
     assert (site.pages.index is not None) == (name == "two-levels"), "an index that lists all of them is worth asking again"
     if site.pages.index is not None:
         index = read_index(site, asyncio.run(visitor.get(f"{BASE}/")))
