@@ -61,3 +61,15 @@ def test_a_second_post_without_a_date_is_a_post() -> None:
 
     page = seen(post("ida", "2026-03-04 10:15", WORDS) + post("walter", "soon", ANSWER))
     assert [(post.author, post.text) for post in page.posts] == [("ida", WORDS), ("walter", ANSWER)]
+
+
+def test_posts_that_begin_with_the_title_are_no_tree_of_messages() -> None:
+    def post(who: str, day: int, text: str) -> str:
+        at = f"2026-03-0{day} 10:15"
+        head = f'<div><b>Re: Humming radio</b> by <a class="user" href="/user/{who}">{who}</a>, {at}</div>'
+        own = f'<p><a href="/t/1?post={day}">Humming radio</a> {at}</p>'
+        return f'<div class="post">{head}<div class="text">Humming radio<br>{text}</div>{own}</div>'
+
+    texts = {"ida": WORDS, "walter": ANSWER, "may": f"{ANSWER} It was a cheap one, and is still in there after two winters."}
+    page = seen("".join(post(who, day, text) for day, (who, text) in enumerate(texts.items(), 1)))
+    assert {post.author: post.text for post in page.posts} == {who: f"Humming radio\n{text}" for who, text in texts.items()}
