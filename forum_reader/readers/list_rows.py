@@ -144,9 +144,14 @@ def _target(href: str, url: str, base: str) -> str | None:
     return target if href and is_elsewhere and not post_marks.is_profile_link(href) else None
 
 
+_LEAST_ALONE = 0.1  # of dates and authors
+
+
 def are_no_posts(learned: PostPattern, *, of_forum: bool) -> bool:
-    """Return True if the blocks are not posts. `of_forum`: the page was made by forum software."""
-    return _are_in_forms(learned) or (not of_forum and _are_unsigned(learned))
+    """Return True if the blocks are not posts, as where hardly any date or author has one to itself. `of_forum`: forum software
+    made the page.
+    """
+    return learned.fields.found.alone < _LEAST_ALONE or _are_in_forms(learned) or (not of_forum and _are_unsigned(learned))
 
 
 def _are_in_forms(learned: PostPattern) -> bool:

@@ -153,3 +153,17 @@ def test_whole_articles_with_titles_are_a_list() -> None:
     page = seen(articles, "https://club.example/blog/")
     assert (page.kind, page.posts) == (PageKind.LIST, ())
     assert [row.title for row in page.rows] == [text[:30].strip() for text in NEWS]
+
+
+def test_two_tables_of_threads_are_a_list() -> None:
+    def table(first: int) -> str:
+        rows = "".join(
+            f"<tr><td><a href=/board/1/{n}/>Pump number {n} drips</a></td><td>ann{n}</td><td>{n}7</td>"
+            f"<td>2026-03-{n:02} 10:15</td></tr>"
+            for n in range(first, first + 8)
+        )
+        return f"<div><b><a href=/board/{first}/>Board {first}</a></b><table>{rows}</table></div>"
+
+    page = seen(table(1) + table(11), "https://forum.example/board/24/?page=1")
+    assert page.kind is PageKind.LIST
+    assert len(page.rows) >= 16
