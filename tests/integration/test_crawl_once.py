@@ -178,6 +178,25 @@ def test_a_small_crawl_reads_no_file(tmp_path: Path) -> None:
     assert run(CLOSED, tmp_path).stdout == "[] 1\n"
 
 
+PLAIN = """
+import json
+from datetime import date
+from workers.node.crawl_once import _plain
+kept = {"a": float("nan"), ("b", 1): {2}, date(2026, 1, 2): date(2026, 1, 2), 3: b"x", "deep": [{b"y": None}]}
+print(json.dumps(_plain(kept), allow_nan=False))
+"""
+
+
+def test_what_json_does_not_have_is_kept_as_text_also_as_a_key(tmp_path: Path) -> None:
+    assert json.loads(run(PLAIN, tmp_path).stdout) == {
+        "a": "nan",
+        "('b', 1)": [2],
+        "2026-01-02": "2026-01-02",
+        "3": "x",
+        "deep": [{"b'y'": None}],
+    }
+
+
 FED = """
 from redis_components.errors import ConfigError
 from workers.node.crawl_once import OnceOrder, crawl_once

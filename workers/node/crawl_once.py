@@ -9,6 +9,7 @@ from __future__ import annotations
 import faulthandler
 import json
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -169,16 +170,17 @@ def _within(size: int, items: Iterable[Any]) -> Iterator[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return `value` as JSON has it: times in ISO 8601, other types as text."""
-    return json.loads(json.dumps(value, default=_as_json, skipkeys=True), parse_constant=str)
-
-
-def _as_json(value: Any) -> Any:
-    if isinstance(value, set | frozenset):
-        return list(value)
+    """Convert `value` to JSON types: times in ISO 8601, other types as `str`."""
+    if isinstance(value, dict):
+        return {str(name): _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(inner) for inner in value]
     if isinstance(value, bytes):
         return value.decode(errors="replace")
-    return value.isoformat() if isinstance(value, datetime | date) else str(value)
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    is_json = value is None or isinstance(value, str | int | bool) or (isinstance(value, float) and math.isfinite(value))
+    return value if is_json else str(value)
 
 
 def _number(value: object) -> bool:
