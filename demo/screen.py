@@ -114,7 +114,7 @@ class Progress:
         self.events.append(Event(at_s=self.clock_s, text=text))
 
     def read(self) -> None:
-        """Read all figures that exist by now. Raises `redis.RedisError`, StorageError, ForumError."""
+        """Read all figures that exist by now. Raises `redis.RedisError`, StorageError, ForumFailed."""
         if self.processes.client:
             self.fleet = self._measured(OverviewReader(self.processes.client).read())
         if time.monotonic() - self._counted_at >= COUNT_EVERY_S:

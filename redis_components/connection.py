@@ -303,7 +303,7 @@ _DIAGNOSES: tuple[tuple[Any, str, str, str], ...] = (
      "make room there (df), and look at its log"),
     (exceptions.ResponseError, "NOREPLICAS", "takes no writes, because too few replicas follow it",
      "start its replicas, or lower min-replicas-to-write"),
-    (exceptions.ResponseError, "^(.*of pipeline caused error: )?BUSY", "is busy with a running script",
+    (exceptions.ResponseError, "(^|of pipeline caused error: )BUSY", "is busy with a running script",
      "wait, or end it with SCRIPT KILL"),
     (exceptions.ResponseError, "WRONGTYPE", "holds something else under one of Trawl's keys ({text})",
      "trawl doctor names it, trawl doctor --repair sets it aside (all names: docs/reference/redis-keys.md)"),

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    pass
+from typing import Any
 
 # Connection. Everything in REDIS_PARAMS is passed to the client as it is.
 REDIS_ENCODING = "utf-8"

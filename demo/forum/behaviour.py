@@ -10,6 +10,7 @@ import struct
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -127,11 +128,16 @@ def is_blocked(behaviour: Behaviour, page: str, forum: str | None) -> bool:
     return behaviour.wall_forum in ("", forum)
 
 
+@cache
+def _wall(name: str) -> bytes:
+    return (Path(__file__).parent / "templates" / f"wall_{name}.html").read_bytes()
+
+
 def block_page(behaviour: Behaviour, page: str, *, as_json: bool) -> tuple[bytes, bool]:
     """Return the blocking body, and True if it is JSON: a login form and a captcha are always HTML."""
     if behaviour.wall == "empty" and as_json:
         return json.dumps(_EMPTY_JSON[page]).encode(), True
-    return (Path(__file__).parent / "templates" / f"wall_{behaviour.wall}.html").read_bytes(), False
+    return _wall(behaviour.wall), False
 
 
 SLOW_BODY_S = 1.0

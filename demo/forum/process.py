@@ -25,7 +25,7 @@ from workers.process.run_module import own_module
 
 _START_S = 30.0
 _STOP_S = 5.0
-_ANSWER_S = 10.0
+_ANSWER_S = 20.0
 _POLL_S = 0.02
 _SAID = 2_000  # bytes of the server's stderr that an error shows
 

@@ -19,7 +19,7 @@ from .schema.tables import crawler_runs as runs
 from .schema.tables import event_outputs as outputs
 from .schema.tables import run_members as members
 from .schema.times import NAME, TEXT, UtcDateTime
-from .write.event_log import Change, Position, append, lock_writers, lost_runs
+from .write.event_log import Change, Position, append, lock_writers, lost_runs, note_position, reserved
 from .write.upsert import Refused, store_newest
 
 MOST_ROWS = 200_000  # of any age: a fleet whose crawlers end every second must not fill the disk
@@ -103,26 +103,18 @@ def log_stream(database: Database, key: str, after: Position | None, to: Positio
     """Append changes read from a stream up to `to`, if its stored position still is `after`; else write nothing and return False.
     The position is a row of `event_outputs` with a name that no output can have. Raises StorageError.
     """
-    values = {"seq": to.seq, "place": to.place, "told_at": datetime.now(UTC)}
     with database.writing() as connection:
         lock_writers(connection)
         if _position(connection, key) != after:
             return False
-        if after is None:
-            connection.execute(insert(outputs).values(name=_reserved(key), failures=0, lost=0, **values))
-        else:
-            connection.execute(update(outputs).where(outputs.c.name == _reserved(key)).values(**values))
+        note_position(connection, key, to.seq, to.place)
         append(connection, changes)
     return True
 
 
 def _position(connection: Connection, key: str) -> Position | None:
-    row = connection.execute(select(outputs.c.seq, outputs.c.place).where(outputs.c.name == _reserved(key))).first()
+    row = connection.execute(select(outputs.c.seq, outputs.c.place).where(outputs.c.name == reserved(key))).first()
     return None if row is None else Position(*row)
-
-
-def _reserved(key: str) -> str:
-    return f"<{key}>"
 
 
 operator_states = Table(

@@ -44,7 +44,7 @@ JsonObject = dict[str, Any]
 
 
 def limit_routes(client: redis.Redis) -> APIRouter:
-    """Return the routes of limits. Acts are audited in the words of the command, so that `trawl limit --history` shows both."""
+    """Return the routes of limits. Acts are audited in the words of the command, so that `trawl audit --act limit` shows both."""
     routes = APIRouter(prefix="/api/v1/limits")
 
     @routes.get("")

@@ -90,7 +90,7 @@ def _items(view: Overview, value: Value) -> Samples:
 
 
 _SERVICE = ("service", "spider")
-SOURCES: Mapping[str, Source] = {
+_SOURCES: Mapping[str, Source] = {
     "crawl": (_SERVICE, _crawls),
     "stat": (_SERVICE, _crawls),
     "items": (_SERVICE, _items),
@@ -170,7 +170,7 @@ _COMPUTED: Mapping[str, Callable[[Overview], Samples]] = {
     "trawl_scrape_duration_seconds": lambda view: single(view.seconds),
 }
 
-METRICS: tuple[MetricSpec, ...] = (*specs(Path(__file__).with_name("fleet.toml"), _COMPUTED, SOURCES), *part().metrics)
+METRICS: tuple[MetricSpec, ...] = (*specs(Path(__file__).with_name("fleet.toml"), _COMPUTED, _SOURCES), *part().metrics)
 
 
 def reference() -> str:

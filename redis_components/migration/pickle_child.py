@@ -178,7 +178,7 @@ def take(size: int) -> bytes:
 
 
 def give(letter: bytes, content: bytes) -> int:
-    """Write one frame to standard output; return its size."""
+    """Write one frame to standard output; return the size of its content."""
     frame = memoryview(struct.pack(">I", len(content) + 1) + letter + content)
     while frame:
         frame = frame[os.write(1, frame) :]

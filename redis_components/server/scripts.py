@@ -52,7 +52,9 @@ class Script:
     """The same of the last argument."""
 
     def named(self, keys: object, **others: str | list[str]) -> dict[str, str | list[str]]:
-        """Return the keys of the script by name: `others`, the rest attributes or methods of `keys`, as of a `CrawlKeys`."""
+        """Return the keys of the script by name: `others`, the rest attributes or methods of `keys`, as of a `CrawlKeys`. Of
+        `others` names that the header does not have are left out.
+        """
         found = {name: others[name] if name in others else getattr(keys, name) for name in self.keys}
         return {name: key() if callable(key) else key for name, key in found.items()}
 

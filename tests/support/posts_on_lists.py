@@ -5,6 +5,7 @@ with nested comments, walls, and flat boards.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import ClassVar
 
 from .unknown_forums import Post, Thread, UnknownForum, document, piece, split
@@ -22,6 +23,11 @@ class PostsOnLists(UnknownForum):
     def thread_of(self, number: str | None) -> Thread | None:
         return next((one for one in self.threads if one.id == number), None)
 
+    def rows(self, row: Callable[[Thread], str], number: int, link: str) -> str | None:
+        """Return the rows of a page of the list; behind all but the last page `link`, in which `{}` is the next page's number."""
+        shown = "".join(map(row, piece(self.threads, number, PER_PAGE)))
+        return shown + (link.format(number + 1) if number * PER_PAGE < len(self.threads) else "") if shown else None
+
 
 class TreesOfTitles(PostsOnLists):
     """A message a page; a list of all titles, each with name and date as a signature, answers with the title of the thread."""
@@ -35,10 +41,8 @@ class TreesOfTitles(PostsOnLists):
     def page(self, path: str) -> str | None:
         address, number = split(path)
         if address == "/forum/":
-            shown = piece(self.threads, number, PER_PAGE)
-            older = f'<a href="/forum/?page={number + 1}">Older messages</a>' if number * PER_PAGE < len(self.threads) else ""
-            trees = "".join(f'<ul class="tree">{self._row(one, 0)}</ul>' for one in shown)
-            return document("Yard talk", f"<h1>Yard talk</h1>{trees}{older}") if shown else None
+            trees = self.rows(self._tree, number, '<a href="/forum/?page={}">Older messages</a>')
+            return document("Yard talk", f"<h1>Yard talk</h1>{trees}") if trees else None
         found = re.fullmatch(r"/forum/(\d+)\.html", address)
         for thread in self.threads if found else ():
             for n, post in enumerate(thread.posts):
@@ -48,6 +52,9 @@ class TreesOfTitles(PostsOnLists):
 
     def _title(self, thread: Thread, n: int) -> str:
         return f"{'Re: ' if n else ''}{thread.title}"
+
+    def _tree(self, thread: Thread) -> str:
+        return f'<ul class="tree">{self._row(thread, 0)}</ul>'
 
     def _row(self, thread: Thread, n: int, here: int | None = None) -> str:
         post, title = thread.posts[n], self._title(thread, n)
@@ -81,9 +88,8 @@ class ImageBoards(PostsOnLists):
         if address == "/p/":
             return document("/p/ B", "<h1>/p/ B</h1><hr>")
         if address == "/g/":
-            shown = piece(self.threads, number, PER_PAGE)
-            older = f'<a rel="next" href="/g/?page={number + 1}">Next</a>' if number * PER_PAGE < len(self.threads) else ""
-            return document("/g/ A", f"<h1>/g/ A</h1>{''.join(map(self._short, shown))}{older}") if shown else None
+            rows = self.rows(self._short, number, '<a rel="next" href="/g/?page={}">Next</a>')
+            return document("/g/ A", f"<h1>/g/ A</h1>{rows}") if rows else None
         found = re.fullmatch(r"/g/res/(\w+)\.html", address)
         thread = self.thread_of(found[1]) if found else None
         if thread is None:
@@ -114,9 +120,8 @@ class NestedComments(PostsOnLists):
     def page(self, path: str) -> str | None:
         address, number = split(path)
         if address == "/":
-            shown = piece(self.threads, number, PER_PAGE)
-            older = f'<a rel="next" href="/?page={number + 1}">Older</a>' if number * PER_PAGE < len(self.threads) else ""
-            return document("Notes", f"<h1>Notes</h1>{''.join(map(self._short, shown))}{older}") if shown else None
+            rows = self.rows(self._short, number, '<a rel="next" href="/?page={}">Older</a>')
+            return document("Notes", f"<h1>Notes</h1>{rows}") if rows else None
         found = re.fullmatch(r"/notes/(\w+)/", address)
         thread = self.thread_of(found[1]) if found else None
         if thread is None:
@@ -161,9 +166,8 @@ class Wall(PostsOnLists):
     def page(self, path: str) -> str | None:
         address, number = split(path)
         if address == "/":
-            shown = piece(self.threads, number, PER_PAGE)
-            older = f'<a rel="next" href="/?page={number + 1}">Older posts</a>' if number * PER_PAGE < len(self.threads) else ""
-            return document("Wall", f"<h1>Our wall</h1>{''.join(self._card(one, 2) for one in shown)}{older}") if shown else None
+            rows = self.rows(lambda one: self._card(one, 2), number, '<a rel="next" href="/?page={}">Older posts</a>')
+            return document("Wall", f"<h1>Our wall</h1>{rows}") if rows else None
         thread = self.thread_of(address.removeprefix("/wall/"))
         return document(f"Post by {thread.posts[0].author}", self._card(thread, len(thread.posts))) if thread else None
 

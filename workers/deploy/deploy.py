@@ -1,5 +1,4 @@
-"""Brings a version of a project to the crawlers of a service: stored, checked and installed on each node, rolled,
-and rolled back.
+"""Brings a version of a project to the crawlers of a service: checked, stored, installed on each node, rolled, and rolled back.
 
 Steps of `trawl deploy`, each of which may be repeated: `store` the wheel, have every node `prepare` it (a task), `use` it. A
 service is checked in a child process: importing a project may do anything, and must not do it here.

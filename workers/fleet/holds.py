@@ -25,7 +25,6 @@ from redis_components.frontier.holds import BREAKER, FLEET, SITE, SPIDER, Hold, 
 from redis_components.server.untrusted_values import server_time
 from workers.application import application
 from workers.state.holds import SERVICE, SLOT, FleetHolds, Held
-from workers.state.keys import FleetKeys
 from workers.state.registry import Registry, slot_name
 
 from .sizes import declared_fleet, desired_fleet
@@ -165,7 +164,7 @@ def stopped_slots(held: Mapping[str, Hold], desired: Mapping[str, int]) -> dict[
 
 def why_not_seeded(client: redis.Redis, service: str, sites: Collection[str]) -> dict[str, Hold]:
     """Return the sites that get no start tasks of this service, with the hold that is the reason."""
-    held = [*holds.read(client, FleetKeys()).items(), *holds.read(client, keys_in(client, service)).items()]
+    held = [*FleetHolds(client).fields().items(), *holds.read(client, keys_in(client, service)).items()]
     found = {}
     for site in sites:
         names = (FLEET, SERVICE + service, SPIDER, SITE + site, BREAKER + site)

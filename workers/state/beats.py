@@ -169,7 +169,8 @@ class Schedules(RecordStore[StoredEntry]):
         if self._client.hlen(self._key) >= MAX_ENTRIES:
             raise ConfigError(f"there are {MAX_ENTRIES} scheduled tasks already: remove some with `trawl schedule remove`")
         stamped = msgspec.structs.replace(entry, changed_at=server_time(self._client))
-        as_read = msgspec.json.decode(msgspec.json.encode(stamped), type=StoredEntry)  # a whole number of seconds is a float
+        # whole seconds as a float: a beat of the version before checks the entry as it reads it
+        as_read = msgspec.json.decode(msgspec.json.encode(stamped), type=StoredEntry)
         self._client.hset(self._key, name, self.encoded(name, as_read))
 
     def remove(self, name: str) -> bool:

@@ -25,7 +25,6 @@ from forums.storage.engine import WRITING, StorageError, masked, too_old
 from forums.storage.write import derived
 
 from . import search_index
-from . import search_index as published
 from .tables import metadata, trawl_schema
 
 logger = logging.getLogger(__name__)
@@ -107,14 +106,13 @@ def _upgrade(connection: Connection) -> int:
         for index in chain.from_iterable(table.indexes for table in metadata.sorted_tables):
             index.create(connection, checkfirst=True)  # in MySQL a Trawl may have died between a table and its index
         search_index.create(connection)
-        published.create_indexes_of_times(connection)
+        search_index.create_indexes_of_times(connection)
         derived.note_indexed(connection)
         connection.execute(trawl_schema.insert().values(id=1, version=WRITABLE_SINCE, created_at=now, identity=uuid.uuid4().hex))
         return VERSION
     if version < _FIRST_INDEXED:
         logger.info("database %s: the search gets an index, some minutes for a million rows", masked(connection.engine.url))
         derived.fill(connection)
-        derived.note_indexed(connection)
     _set_comments(connection)
     return VERSION
 

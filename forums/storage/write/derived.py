@@ -12,13 +12,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, select, update
 
 from forums.storage.engine import keyed, rows_by_key
 from forums.storage.schema import search_index
 from forums.storage.schema.tables import board_months, event_outputs, events, posts
 
-from .event_log import NO_TEXT, Change, ChangeKind, changes_of
+from .event_log import NO_TEXT, Change, ChangeKind, changes_of, note_position, reserved
 
 BoardMonth = tuple[str, str, str]  # site, board, month
 
@@ -56,21 +56,18 @@ def count_threads(connection: Connection) -> None:
     add_threads(connection, numbers)
 
 
-_INDEXED = "<indexed>"  # no output can have this name
+_INDEXED = "indexed"
 _AT_ONCE = 20  # transactions
 _SEQ = events.c.seq
 _PROGRESS = select(event_outputs.c.seq, select(func.min(_SEQ)).scalar_subquery(), select(func.max(_SEQ)).scalar_subquery()).where(
-    event_outputs.c.name == _INDEXED
+    event_outputs.c.name == reserved(_INDEXED)
 )
 _MONTHS = select(posts.c.forum_id, posts.c.created_at, posts.c.first_seen_at).where(keyed(posts.c.id))
 
 
 def note_indexed(connection: Connection) -> None:
     """Note that the rows of all transactions up to the last one in the log are indexed and counted."""
-    last = func.coalesce(select(func.max(_SEQ)).scalar_subquery(), 0)
-    values = {"seq": last, "told_at": datetime.now(UTC)}
-    if not connection.execute(update(event_outputs).where(event_outputs.c.name == _INDEXED).values(values)).rowcount:
-        connection.execute(insert(event_outputs).values(name=_INDEXED, place=0, failures=0, lost=0, **values))
+    note_position(connection, _INDEXED, func.coalesce(select(func.max(_SEQ)).scalar_subquery(), 0))
 
 
 def catch_up(connection: Connection) -> None:
@@ -81,8 +78,8 @@ def catch_up(connection: Connection) -> None:
     if oldest > done + 1:  # some of their transactions are too old for the log
         search_index.create(connection)
         fill(connection)
-    else:
-        _index_after(connection, done)
+        return
+    _index_after(connection, done)
     note_indexed(connection)
 
 
@@ -112,6 +109,7 @@ def _is_first(change: Change) -> bool:
 
 
 def fill(connection: Connection) -> None:
-    """Index and count all stored rows; the index is empty."""
+    """Index and count all stored rows, and note it; the index is empty."""
     search_index.fill(connection)
     count_threads(connection)
+    note_indexed(connection)

@@ -19,10 +19,10 @@ from hashlib import sha256
 from typing import Any, NamedTuple, Self
 
 import msgspec
-from sqlalchemy import Connection, insert, select, text
+from sqlalchemy import Connection, insert, select, text, update
 
 from forums.storage.schema.tables import crawler_runs as runs
-from forums.storage.schema.tables import events, trawl_schema
+from forums.storage.schema.tables import event_outputs, events, trawl_schema
 from redis_components.errors import ConfigError
 from workers.process.exit_kinds import ExitKind
 from workers.state.history import RunRow
@@ -147,6 +147,18 @@ def append(connection: Connection, changes: Sequence[Change]) -> None:
         written = msgspec.json.encode(changes).decode()
         number = sum(not is_of_fleet(one) for one in changes)
         connection.execute(insert(events), {"stored_at": datetime.now(UTC), "number": number, "changes": written})
+
+
+def reserved(key: str) -> str:
+    """Return a name in `event_outputs` that no output can have."""
+    return f"<{key}>"
+
+
+def note_position(connection: Connection, key: str, seq: Any, place: int = 0) -> None:
+    """Store a position of Trawl's own in `event_outputs`."""
+    values = {"seq": seq, "place": place, "told_at": datetime.now(UTC)}
+    if not connection.execute(update(event_outputs).where(event_outputs.c.name == reserved(key)).values(values)).rowcount:
+        connection.execute(insert(event_outputs).values(name=reserved(key), failures=0, lost=0, **values))
 
 
 def changes_of(text: str) -> list[Change]:
