@@ -1,7 +1,7 @@
 """Dates in the text of a page, found by their form in any language.
 
 `spotted` finds a date in a short text and leaves the order of day and month in 10-04 to `post_calendar`. Names of months and of
-relative times are in tables; dateparser is not used, as it takes milliseconds.
+relative times are in tables.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _LONGEST_DAY_WORD = 60
 _AUGUST = 8
 _BEFORE_TIME = 5  # characters between a day and its time: ` at `
 _BEFORE_HOUR = 16  # characters that may hold the weekday of a time: `Saturday, at `
-OTHER_FORM = re.compile(
+_OTHER_FORM = re.compile(
     "[\u0530-\u10ff\u1200-\u137f\u1780-\u17ff\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069]"
     r"|(?:明治|大正|昭和|平成|令和|民[國国])|\b2[45]\d\d\b|\b1[34]\d\d[./-]\d|\d[./-]1[34]\d\d\b|оны |[〇零一二三四五六七八九]年|"
     r"\b[SHR]\d{1,2}\.\d|\d\.?\s?(?:\(?e?\)?ko|gada|m\.)\s|\bth(?:áng|g)\s",
@@ -126,7 +126,7 @@ def _spotted(text: str) -> Spotted | None:
     if text[-1:] in "mM.,)":
         text = _BARE_HOUR.sub(r"\1:00", text)
     text = _NAMED_HOUR.sub(lambda found: "12:00" if found[0] == "noon" else "00:00", text)
-    if (not text.isascii() or _FULL.search(text)) and OTHER_FORM.search(text):
+    if (not text.isascii() or _FULL.search(text)) and _OTHER_FORM.search(text):
         text = common(text)
     if _EASTERN.search(text):
         text = text.translate(_SIMPLE)

@@ -1,7 +1,4 @@
-"""Words of dates: tables of the languages of forums, and English on boards of any language, as skins and plugins are often not
-translated. dateparser, given another language, leaves out unknown words: of `Mar 13, 2023 9:14 PM` Swedish and Arabic kept the
-13th of this month, 9:14.
-"""
+"""Words of dates: tables of the languages of forums, and dateparser's tables, by which a text is put into English."""
 
 from __future__ import annotations
 

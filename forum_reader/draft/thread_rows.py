@@ -43,7 +43,7 @@ def post_rows(page: OpenedPage) -> PostRows | None:
     blocks = fields.found.blocks
     starts = _unwrapped(tree, [block.start for block in blocks])
     signs = Counter(tree.sign[start] for start in starts)
-    is_lead = "lead" in fields.found.how or (len(blocks) > 2 and signs[tree.sign[starts[0]]] == 1)
+    is_lead = fields.found.has_lead or (len(blocks) > 2 and signs[tree.sign[starts[0]]] == 1)
     rows, numbers = [], []
     for number, (block, place) in enumerate(zip(blocks, starts, strict=True)):
         if number == 0 and is_lead:

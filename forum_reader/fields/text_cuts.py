@@ -14,9 +14,6 @@ from . import post_marks
 from .author_field import name_of
 from .date_field import begins_with_edit
 
-LONGEST_SIGNATURE = 600  # characters
-
-
 _NUMBER = re.compile(r"#?\d[\d.,:]{0,12}")
 _LONGEST_NOTE = 200  # characters of a note that a post was edited
 _MOST_HAVE = 0.5  # of the blocks

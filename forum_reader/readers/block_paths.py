@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from forum_reader.fields import post_marks
@@ -120,13 +119,6 @@ class BlockPaths:
     def authors_in(self, number: int) -> list[int]:
         """Return the elements of a block that may be its author."""
         return self._authors_of[number]
-
-    def texts_of(self, number: int, i: int) -> Iterator[int]:
-        """Yield the texts of an element of a block, without those of blocks inside it."""
-        k, end = self.tree.first_text[i], self.tree.last_text[i]
-        for start, after in [*self.blocks[number].inner, (end, end)]:
-            yield from range(k, min(start, end))
-            k = max(k, after)
 
     def _by_block(self, elements: list[int]) -> list[list[int]]:
         found: list[list[int]] = [[] for _ in self.blocks]

@@ -104,14 +104,14 @@ def _overlapping(ranges: Sequence[Range], others: Sequence[Range]) -> int:
 
 def titled_rows(learned: PostPattern, tree: PageTree, url: str, base: str = "") -> tuple[SeenLink, ...]:
     """Return the titles of rows with more text than a title, as a forum's description, a thread's beginning or a whole article:
-    in nearly each block a heading that links to another page, with a different text and target. None where blocks are posts:
+    in nearly each block a heading that links to another page, with a different text and target. Empty where blocks are posts:
     their headings link to the author or to the post, or are the same in all.
     """
-    blocks, marks = learned.fields.paths.blocks, learned.fields.paths
-    found = [_title_of(tree, block, marks.dates_in(n), url, base or url) for n, block in enumerate(blocks)]
+    paths = learned.fields.paths
+    found = [_title_of(tree, block, paths.dates_in(n), url, base or url) for n, block in enumerate(paths.blocks)]
     rows = tuple(row for row in found if row is not None)
     different = min(len({row.title for row in rows}), len({row.url for row in rows}))
-    return rows if different >= max(_LEAST_TITLED, _TITLED * len(blocks)) else ()
+    return rows if different >= max(_LEAST_TITLED, _TITLED * len(paths.blocks)) else ()
 
 
 def _title_of(tree: PageTree, block: Block, dates: list[int], url: str, base: str) -> SeenLink | None:

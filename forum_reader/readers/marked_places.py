@@ -46,7 +46,7 @@ def _marked_posts(tree: PageTree, marks: Marks, calendar: Calendar, learned: Pos
     others = {tree.texts[number] for number in _texts(learned.fields) - marked} if learned else set()  # forms below posts repeat
     if any(post.published is None for post in posts) or _size(others) > _MOST_LEFT * _size(tree.texts[n] for n in marked):
         return None
-    return PostPattern(posts, 1.0, fields.found.how, fields)
+    return PostPattern(posts, 1.0, fields)
 
 
 def _places(tree: PageTree) -> list[dict[str, int]]:
@@ -106,7 +106,7 @@ def _fields(tree: PageTree, marks: Marks, calendar: Calendar, places: list[dict[
     is_lead = second["post"] < tree.end[first["post"]] or signs[tree.sign[first["post"]]] == 1
     starts = [one["text" if is_lead and one is first else "post"] for one in places]
     blocks = blocks_of(tree, [(start, tree.end[start]) for start in starts])
-    found = BlockSet(blocks, 1.0, "marks with lead" if is_lead else "marks", 1.0, max(signs.values()) / len(places))
+    found = BlockSet(blocks, 1.0, 1.0, max(signs.values()) / len(places), has_lead=is_lead)
     values = [tree.attributes[one["date"]] for one in places]
     shown = [
         value.get("content") or value.get("datetime") or tree.string(one["date"]) or value.get("title", "")

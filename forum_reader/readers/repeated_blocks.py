@@ -49,11 +49,12 @@ class BlockSet:
 
     blocks: list[Block]
     score: float
-    how: str
     alone: float
     """The share of dates and authors in the blocks that are alone in their block."""
     alike: float
     """The share of blocks of the same tag and class."""
+    has_lead: bool = False
+    """The first block is the opening post, in other markup than the others, or around them."""
 
 
 def block_sets(tree: PageTree, marks: Marks, most: int = 5) -> list[BlockSet]:
@@ -64,8 +65,8 @@ def block_sets(tree: PageTree, marks: Marks, most: int = 5) -> list[BlockSet]:
     found: list[BlockSet] = []
     dates = [members for kind, members in groups if kind == "date"][:8]
     authors = [members for kind, members in groups if kind == "author"][:8]
-    for kind, members in groups:
-        for how, ranges in _sets_of(tree, members):
+    for _, members in groups:
+        for ranges in _sets_of(tree, members):
             key = tuple(ranges)
             if key in seen or len(ranges) < 2:
                 continue
@@ -75,7 +76,7 @@ def block_sets(tree: PageTree, marks: Marks, most: int = 5) -> list[BlockSet]:
                 continue
             score, alone, alike = _score(tree, blocks, words, dates, authors)
             if score > 0:
-                found.append(BlockSet(blocks, score, f"{kind} {how}", alone, alike))
+                found.append(BlockSet(blocks, score, alone, alike))
     found.sort(key=lambda one: -one.score)
     return found[:most]
 
@@ -120,9 +121,9 @@ def _groups(tree: PageTree, marks: Marks) -> list[tuple[str, list[int]]]:
     return found[:_MOST_GROUPS]
 
 
-def _sets_of(tree: PageTree, members: Sequence[int]) -> Iterable[tuple[str, list[Range]]]:
+def _sets_of(tree: PageTree, members: Sequence[int]) -> Iterable[list[Range]]:
     alone = _alone(tree, members)
-    yield "elements", [(i, tree.end[i]) for i in alone]
+    yield [(i, tree.end[i]) for i in alone]
     yield from _runs(tree, alone)
     yield from _levels(tree, members)
 
@@ -140,7 +141,7 @@ def _alone(tree: PageTree, members: Sequence[int]) -> list[int]:
     return found
 
 
-def _runs(tree: PageTree, alone: Sequence[int]) -> Iterable[tuple[str, list[Range]]]:
+def _runs(tree: PageTree, alone: Sequence[int]) -> Iterable[list[Range]]:
     """Siblings from one member to the next, before or behind it."""
     by_parent: dict[int, list[int]] = defaultdict(list)
     for i in alone:
@@ -152,13 +153,13 @@ def _runs(tree: PageTree, alone: Sequence[int]) -> Iterable[tuple[str, list[Rang
         return
     longest = max(after - one for one, after in itertools.pairwise(starts))
     last = _sibling_end(tree, starts[-1], starts[-1] + 2 * longest, tree.end[parent])
-    yield "runs", [*itertools.pairwise(starts), (starts[-1], last)]
+    yield [*itertools.pairwise(starts), (starts[-1], last)]
     after = tree.chars[tree.text_range((tree.end[starts[-1]], last))[1]] - tree.chars[tree.last_text[starts[-1]]]
     if after > _LEAST_TEXT:
         return  # text after the last mark belongs to it: marks stand at the head of their posts
     ends = [tree.end[one] for one in starts]
     first = _first_sibling(tree, parent, starts[0], ends[0] - 2 * longest)
-    yield "runs before", [(first, ends[0]), *itertools.pairwise(ends)]
+    yield [(first, ends[0]), *itertools.pairwise(ends)]
 
 
 def _sibling_end(tree: PageTree, start: int, most: int, limit: int) -> int:
@@ -178,14 +179,14 @@ def _first_sibling(tree: PageTree, parent: int, before: int, least: int) -> int:
     return first
 
 
-def _levels(tree: PageTree, members: Sequence[int]) -> Iterable[tuple[str, list[Range]]]:
+def _levels(tree: PageTree, members: Sequence[int]) -> Iterable[list[Range]]:
     """Yield ancestors at each level where the next level has fewer."""
     level = list(members)
     for _ in range(_MOST_LEVELS):
         up = list(dict.fromkeys(tree.parent[i] for i in level if tree.parent[i] > 0))
         if len(up) < len(level) and len(level) >= 2:
             ordered = sorted(level)
-            yield "levels", [(i, tree.end[i]) for i in ordered]
+            yield [(i, tree.end[i]) for i in ordered]
         if len(up) < 2:
             return
         level = up
@@ -213,7 +214,7 @@ def without(tree: PageTree, found: BlockSet, out: set[int]) -> BlockSet:
     """Return the set without the blocks of some numbers; blocks inside these stand alone."""
     ranges = [(block.start, block.end) for number, block in enumerate(found.blocks) if number not in out]
     signs = Counter(tree.sign[start] for start, _ in ranges)
-    return BlockSet(blocks_of(tree, ranges), found.score, found.how, found.alone, max(signs.values()) / len(ranges))
+    return BlockSet(blocks_of(tree, ranges), found.score, found.alone, max(signs.values()) / len(ranges), found.has_lead)
 
 
 def _own(sums: Sequence[int], block: Block) -> int:

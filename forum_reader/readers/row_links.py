@@ -18,7 +18,7 @@ from forum_reader.dates.dates_in_text import spotted
 from forum_reader.fields import post_marks
 from forum_reader.fields.post_marks import Marks
 from forum_reader.page.page_address import host_of
-from forum_reader.page.page_tree import PageTree, around, is_framed
+from forum_reader.page.page_tree import LETTER, PageTree, around, is_framed
 from forum_reader.page.records import SeenLink
 
 LEAST_FORUMS = 3  # of an index, by their addresses
@@ -81,7 +81,6 @@ _NEARLY_TWO = 1.8  # links in each row
 _ONE_KIND = 0.3  # forms of addresses for each row
 _MOST_GROUPS = 60
 _MOST_COLUMNS = 12
-_LETTER = re.compile(r"[^\W\d_]")
 
 
 def listed(tree: PageTree, url: str, marks: Marks, titles: tuple[SeenLink, ...] = ()) -> tuple[tuple[SeenLink, ...], bool]:
@@ -279,7 +278,7 @@ def _signed_share(tree: PageTree, members: Sequence[int], dates: list[int], auth
 def _differ(tree: PageTree, members: Sequence[int]) -> bool:
     """Return True if most texts differ and have letters: not `Reply`, not `#171193`."""
     few = members[:_MOST_WEIGHED]
-    return sum(bool(_LETTER.search(text)) for text in {tree.string(i) for i in few}) >= _HALF * len(few)
+    return sum(bool(LETTER.search(text)) for text in {tree.string(i) for i in few}) >= _HALF * len(few)
 
 
 def _have_prose(tree: PageTree, members: Sequence[int]) -> bool:
@@ -304,7 +303,7 @@ def _first_of_rows(tree: PageTree, best: list[int], groups: list[list[int]]) -> 
             continue
         texts = {tree.string(i) for i, _ in firsts}
         addresses = {(tree.attributes[i].get("href") or "").partition("#")[0] for i, _ in firsts}
-        if min(len(texts), len(addresses), sum(bool(_LETTER.search(text)) for text in texts)) >= least:
+        if min(len(texts), len(addresses), sum(bool(LETTER.search(text)) for text in texts)) >= least:
             found, first = [i for i, _ in firsts], place
     return found
 

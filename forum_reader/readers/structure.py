@@ -165,7 +165,7 @@ def with_lead(tree: PageTree, marks: Marks, found: BlockSet) -> BlockSet | None:
         block = _before(tree, marks, dates, up, child)
         if block is not None:
             others = [replace(one, around=None if one.around is None else one.around + 1) for one in found.blocks]
-            return BlockSet([block, *others], found.score, found.how + " with lead", found.alone, found.alike)
+            return BlockSet([block, *others], found.score, found.alone, found.alike, has_lead=True)
         child, up = up, tree.parent[up]
     return None
 
@@ -253,11 +253,10 @@ _SCORE = 0.2  # how far the score of a set decides between qualities that are ne
 
 @dataclass(slots=True)
 class PostPattern:
-    """The inferred posts, their quality (0 to 1), and the marks by which the blocks were found."""
+    """The inferred posts, and their quality (0 to 1)."""
 
     posts: tuple[SeenPost, ...]
     quality: float
-    how: str
     fields: Fields
 
 
@@ -278,13 +277,7 @@ def infer_posts(tree: PageTree, calendar: Calendar, marks: Marks) -> PostPattern
     if (fewer := _only_posts(best)) is not None:
         best = read_fields(tree, marks, fewer, calendar, words)
     best = _with_lead(tree, marks, best, calendar, words)
-    return PostPattern(posts_of(best, calendar), best.quality, best.found.how, best)
-
-
-def of_blocks(tree: PageTree, marks: Marks, found: BlockSet, calendar: Calendar) -> PostPattern:
-    """Read the posts in the blocks of a set."""
-    fields = read_fields(tree, marks, found, calendar, max(1, tree.chars[-1] - tree.link_chars[-1]))
-    return PostPattern(posts_of(fields, calendar), fields.quality, found.how, fields)
+    return PostPattern(posts_of(best, calendar), best.quality, best)
 
 
 def _marked(fields: Fields) -> float:
