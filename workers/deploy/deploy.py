@@ -29,8 +29,7 @@ from workers.state.registry import Registry
 from workers.state.services import MAX_WAITING, Autoscaling, Deployment, Deployments, ServiceRecord, Services, Version
 
 from .environments import digest_of, keep, prepare, wheel_of
-from .folder import FOLDER
-from .project_wheel import build, content_of, settings_module
+from .project_wheel import build, settings_module
 
 MOST_VERSIONS = 50
 
@@ -41,14 +40,11 @@ def store(client: redis.Redis, service: str, project: Path, *, size: int, by: st
     Nothing is launched with it yet. Raises ConfigError, BuildFailed.
     """
     service, module = service_name(service), settings_module(project)
-    known, package = Deployments(client).of(service), project / module.partition(".")[0]
-    content = content_of(package) if package.is_dir() else ""
+    known = Deployments(client).of(service)
     with tempfile.TemporaryDirectory() as made:
         wheel = build(project, Path(made), module)
         digest = digest_of(wheel)
-        version = Version(
-            name=digest[:12], file=wheel.name, digest=digest, project=module, at=server_time(client), by=by, content=content
-        )
+        version = Version(name=digest[:12], file=wheel.name, digest=digest, project=module, at=server_time(client), by=by)
         if known.of(version.name) is None and len(known.versions) >= MOST_VERSIONS:
             raise ConfigError(
                 f"{service} has {MOST_VERSIONS} versions: remove some with trawl services versions remove {service} VERSION"
@@ -65,8 +61,7 @@ def is_new(client: redis.Redis, service: str) -> bool:
     declared it.
     """
     known, declared = Deployments(client).of(service), Services(client).get(service)
-    deployed = [one for one in known.versions if one.by != FOLDER]
-    failed = bool(deployed) and not known.current and declared == ServiceRecord(size=0, max_waiting=MAX_WAITING)
+    failed = bool(known.versions) and not known.current and declared == ServiceRecord(size=0, max_waiting=MAX_WAITING)
     return failed or service not in declared_fleet(client)
 
 
@@ -91,11 +86,8 @@ def use(client: redis.Redis, service: str, name: str, *, previous: str | None = 
         find(client, service, name)
 
     def switched(now: Deployment) -> Deployment:
-        return (
-            now
-            if now.current == name
-            else replace(now, current=name, previous=now.before(name) if previous is None else previous)
-        )
+        before = now.current if previous is None else previous
+        return now if now.current == name else replace(now, current=name, previous=before)
 
     Deployments(client).edit(service, switched)
     registry = Registry(client)  # slots that were given up may work with this one
