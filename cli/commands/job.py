@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
 from typing import Annotated
@@ -22,11 +23,12 @@ from workers.deploy.deploy import check
 from workers.fleet.holds import who
 from workers.fleet.sizes import declared_fleet
 from workers.jobs import jobs
-from workers.jobs.orders import delay, pairs
+from workers.jobs.orders import pairs
 from workers.state.jobs import Job, Jobs, JobState
 
 LOOK_S = 0.5
-DELAY_S = 3.0
+HINT_S = 5.0
+NO_PAGE = "no page yet: trawl status names what it lacks"
 
 app = command_group()
 Name = Annotated[str, typer.Argument(metavar="JOB", help="Name or id of the job.")]
@@ -115,7 +117,6 @@ def show_job(name: Name, wait: Wait = False, as_json: AsJson = False) -> int:
         job = jobs.find(client, name)
         if wait:
             return follow(client, job, as_json=as_json)
-        waits = "" if as_json else delay(client, job)
     given = {"arguments": masked_values(job.arguments), "settings": masked_values(job.settings)}
     if as_json:
         print_json({**jobs.job_fields(job), **given, "by": job.by})
@@ -127,8 +128,8 @@ def show_job(name: Name, wait: Wait = False, as_json: AsJson = False) -> int:
             echo(f"{what}: {', '.join(f'{key}={value}' for key, value in values.items())}")
     if job.ended_at:
         echo(f"ended {iso(job.ended_at)}")
-    elif waits:
-        echo(f"waits: {waits}")
+    elif not job.figures.pages:
+        echo(NO_PAGE)
     return 0
 
 
@@ -164,36 +165,19 @@ def rerun(name: Name, wait: Wait = False, as_json: AsJson = False) -> int:
 
 def follow(client: redis.Redis, job: Job, *, as_json: bool) -> int:
     """Wait for the end of a job and show it; return the exit code."""
-    shown, waits = "", Delay(client)
+    shown, hint_at = "", time.monotonic() + HINT_S
     if not as_json:
         echo(job.id)
     while not job.state.ended:
         time.sleep(LOOK_S)
         job = jobs.find(client, job.id)
-        if reason := waits.new_reason(job):
-            complain(f"waits: {reason}")
+        if not job.figures.pages and time.monotonic() > hint_at:
+            complain(NO_PAGE)
+            hint_at = math.inf
         if not as_json and not job.state.ended and (line := job.sentence()) != shown:
             complain(shown := line)
     report(as_json, jobs.job_fields(job), job.sentence())
     return 0 if job.state is JobState.FINISHED else 1
-
-
-class Delay:
-    """The reason why a job has no crawler, reported once when it has lasted for DELAY_S: a launch takes a moment, too."""
-
-    def __init__(self, client: redis.Redis) -> None:
-        self._client = client
-        self._reason, self._since, self._reported = "", time.monotonic(), ""
-
-    def new_reason(self, job: Job) -> str:
-        """Return the reason that has lasted; "" where there is none, or it was reported."""
-        now = time.monotonic()
-        if (reason := delay(self._client, job)) != self._reason:
-            self._reason, self._since = reason, now
-        if now - self._since < DELAY_S or reason == self._reported:
-            return ""
-        self._reported = reason
-        return reason
 
 
 def _end(client: redis.Redis, job: Job, wait: bool, as_json: bool, line: str) -> int:

@@ -1,19 +1,11 @@
-"""Settings that a task or an API call may set for a crawl; an operator's commands may set any."""
+"""Settings that a task or an API call may set for a crawl, and the words of a command that set them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import redis
-
 from redis_components.errors import ConfigError
-from redis_components.frontier.holds import HoldKind
-from workers.fleet.sizes import desired_fleet
-from workers.state.holds import FleetHolds, word_of
-from workers.state.jobs import Job, Jobs, JobState
-from workers.state.nodes import Nodes, shortages
-from workers.state.registry import Registry
 
 _SWITCH, _TEXT, _MOST = "a switch: true or false", "one line of text", 2**31
 _LEAST = {
@@ -71,31 +63,3 @@ def _fits(name: str, value: Any) -> bool:
     except ValueError:  # also of `True`, 1.5 for a whole number, and of more digits than Python reads
         return False
     return _LEAST[name] <= found <= _MOST  # neither NaN nor infinity is
-
-
-NO_NODE = "no node is running: start one with trawl up, or with celery -A tasks worker"
-NODE_FOR_IT = "start one that does (celery -A tasks worker, without -Q)"
-MAKE_ROOM = "start another node, end another job (trawl job cancel), or scale a service down"
-
-
-def delay(client: redis.Redis, job: Job) -> str:
-    """Return one line with the fix; "" where its crawlers work, or are about to. Raises `redis.RedisError`."""
-    if job.state is not JobState.RUNNING:
-        return ""
-    if job.after in Jobs(client).open():
-        return f"it waits for the end of {job.after}"
-    held = FleetHolds(client).all([job.id])
-    if (word := word_of(job.id, held)) in (HoldKind.STOP, HoldKind.PAUSE):
-        what = next(one for one in held if one.hold.word is word and one.slot is None and not one.site)
-        return f"{what.what} is {word.state}: trawl resume {what.service or '--all'}"
-    registry = Registry(client)
-    crawlers, now, desired = registry.crawlers(), registry.now(), desired_fleet(registry)
-    slots = registry.slots(desired, crawlers)
-    if any(view.spider == job.id and (view.token is not None or view.launching_on) for view in slots):
-        return ""
-    nodes = Nodes(client).all()
-    if not any(node.alive(now) for node in nodes):
-        return NO_NODE
-    if not (lacking := shortages(desired, slots, nodes, now).get(job.id)):
-        return ""
-    return f"{lacking}; {MAKE_ROOM if any(job.id in node.services for node in nodes) else NODE_FOR_IT}"

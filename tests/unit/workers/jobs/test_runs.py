@@ -17,7 +17,6 @@ from redis_components.server.untrusted_values import server_time
 from workers.fleet.sizes import write_file_limits
 from workers.jobs import jobs, runs
 from workers.jobs.groups import Group, Overlap, limits_of_quotas
-from workers.jobs.orders import delay
 from workers.jobs.run_steps import advance, next_member
 from workers.overview import Overview, problems
 from workers.state.group_runs import GroupRun, GroupRuns, RunState, Verdict
@@ -279,7 +278,6 @@ def test_a_job_that_is_due_while_one_goes_on(redis_client: redis.Redis, overlap:
     else:
         assert start() == second, "one waits, not each"
         assert jobs.closed_slots(redis_client, []) == {(second.id, 0)}
-        assert delay(redis_client, second) == f"it waits for the end of {first.id}"
         assert store.swap(replace(state[first.id], state=JobState.FINISHED, ended_at=1.0))
         assert jobs.closed_slots(redis_client, []) == set()
     with pytest.raises(ConfigError, match="overlap"):
