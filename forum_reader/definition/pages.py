@@ -312,12 +312,6 @@ class Pages(BaseModel):
     )
     recent: RecentPageSpec | None = Field(default=None, description="the newest messages of the whole site")
 
-    @property
-    def can_look_back(self) -> bool:
-        """Return True if any page of the newest messages can be requested by its number, and has whole texts with their dates."""
-        page = self.recent
-        return page is not None and page.is_numbered and None not in (page.fields.id, page.fields.body, page.fields.created_at)
-
 
 _OF_ROWS = ("rows", "skip", "fields", "shape", "nested", "children", "load_more", "html_at")
 

@@ -29,8 +29,8 @@ class ForumTask(msgspec.Struct, omit_defaults=True):
     - deep: the same, at most `limits.deep_pages`, which closes a gap; with `pages` exactly that many;
     - backfill: down to `since`, for old threads, which go to the lane "later";
     - index: `forum` is INDEX;
-    - recent: `forum` is RECENT: the newest messages of the site, down to the last known ones;
-    - back: `forum` is RECENT: `pages` of the `depth` pages of the newest messages, to find edits and removals.
+    - recent: `forum` is RECENT: the newest messages of the site, down to the last known ones. A task of the version before may
+      have the mode "back" in its place.
     """
 
     site: str
@@ -38,8 +38,6 @@ class ForumTask(msgspec.Struct, omit_defaults=True):
     mode: ScanMode = "scan"
     pages: int | None = None
     """Maximum number of list pages; None: the site's limits."""
-    depth: int | None = None
-    """Back: number of pages of the newest messages."""
     since: str | None = None
     """Backfill: ISO 8601; threads without activity since then are left out. None: all."""
     traceparent: str | None = None

@@ -104,9 +104,7 @@ Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 
 
 BACKFILL = "#backfill"
-BACK = "#back"
-_MEANWHILE = {"backfill": BACKFILL, "back": BACK}
-_DIGEST = 8  # bytes
+_MEANWHILE = {"backfill": BACKFILL, "back": "#back"}  # the second: of a look back of the version before
 
 
 class InvalidItem(TrawlError):
@@ -164,20 +162,6 @@ class Forum(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="fo
     fetched_at: Moment
 
 
-class SeenMessage(msgspec.Struct, frozen=True, array_like=True):
-    """A message on a page of the newest ones. `opening` is the digest of an opening post's text, None for a reply."""
-
-    id: Name
-    thread: Name
-    at: Moment | None
-    opening: str | None = None
-
-
-def text_digest(text: str) -> str:
-    """Return a digest of a text, for comparisons."""
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST).hexdigest()
-
-
 class Scan(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="scan"):
     """The report of one scan of a forum's list pages."""
 
@@ -196,7 +180,6 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="sca
     newest_at: Moment | None = None
     oldest_at: Moment | None = None
     front: tuple[FrontRow, ...] = ()  # its first page, for the next scan; not in the database
-    seen: tuple[tuple[SeenMessage, ...], ...] = ()  # of a look back: the messages of each page; not in the database
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="check"):

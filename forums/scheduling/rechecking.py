@@ -1,11 +1,10 @@
-"""Scheduling of work that may wait: checks of threads for edits and deletions, looks back through a site's newest messages, and
-history, all within the share of their site's budget.
+"""Scheduling of work that may wait: checks of threads for edits and deletions, and history, all within the share of their
+site's budget.
 """
 
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -13,38 +12,23 @@ import msgspec
 import redis
 
 from forums import FORUM_DETAIL, FORUM_LIST
-from forums.records.start_tasks import NEWEST_FIELDS, RECENT, ForumTask, PostTask, encode, thread_id
+from forums.records.start_tasks import NEWEST_FIELDS, ForumTask, PostTask, encode, thread_id
 from forums.records.stored import BACKFILL, scan_task
 from forums.sites import Site, load_all, load_site
-from forums.spiders.look_back import MOST_PAGES
 from forums.state.forum_states import Ledger, Spent
 from forums.state.keys import script
 from forums.state.thread_records import ThreadRecord, look_up
 from forums.storage import Database
-from forums.storage.read.site_figures import DueThread, depth_of, take_due
+from forums.storage.read.site_figures import DueThread, take_due
 from redis_components.admin.inspector import keys_in
 from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys
 from redis_components.server.untrusted_values import server_time
-from redis_components.start_tasks.seeding import NamedTask, SeedOutcome, push_named
+from redis_components.start_tasks.seeding import NamedTask, push_named
 from workers.fleet.holds import why_not_seeded
 
 from . import seed_plan, seeding
 from .seeding import Outcome, OutcomeKind, homes_of, of_seeding, seed_scans
-
-
-def look_back(client: redis.Redis, database: Database, site: Site, pages: int) -> int:
-    """Seed one look back at `pages` pages at most; return their number. 0 without such a page, and while a look runs."""
-    if pages < 1:
-        return 0
-    depth = depth_of(database, site.name, site.limits.deep_pages)
-    if depth < 2 or why_not_seeded(client, FORUM_LIST, {site.name}):
-        return 0
-    number = min(pages, depth - 1, MOST_PAGES)
-    task = ForumTask(site=site.name, forum=RECENT, mode="back", pages=number, depth=depth)
-    (end,) = seed_scans(client, [(scan_task(site.name, RECENT, "back"), task, 0.0)]).values()
-    return number if end.outcome is SeedOutcome.SEEDED else 0
-
 
 GRANTED_S = 60.0
 """A round may spend the grant of this time, so that requests are spread over the hour; beat sends one every 30 s."""
@@ -54,8 +38,6 @@ WAITING_MOST = 500
 LEASE = timedelta(hours=6)
 """A check that was sent and not reported is due again after this time."""
 AT_ONCE = 1000
-BACK = 0.75
-"""Share of the requests for checks that goes to looks back, if the site has them; the rest checks threads, also doubted ones."""
 HISTORY = 0.25
 """Share of a round for waiting history, so that a site with constantly due checks reads its history, too."""
 
@@ -83,18 +65,14 @@ def recheck(client: redis.Redis, database: Database, site: str | None = None, fo
         room = free if force else min(_threads(seed_plan.later_now(one, spent[one.name]), granted), free)
         moment = datetime.fromtimestamp(now, UTC)
         most = room if force or not history else math.ceil(room * (1 - HISTORY))
-        back = 0
         if not force:
-            threads, pages = _shared(one, spent[one.name])
-            most, back = min(most, threads), look_back(client, database, one, pages)
+            most = min(most, _checks(one, spent[one.name]))
         due = take_due(database, one.name, moment, limit=most, lease=LEASE, force=force)
         if due:
             waiting = in_turns + _send_checks(client, keys, one, due)
         left[one.name] = min(room - len(due), _threads(seed_plan.history_now(one, spent[one.name]), granted))
         may_check = room and (force or seed_plan.checks_now(one, spent[one.name]))
         report[one.name] = f"{len(due)} checks" if may_check else _why_none(one, spent[one.name], waiting)
-        if back:
-            report[one.name] += f", a look back at {back} pages of the newest messages"
     moved = _move_history(client, keys, left)
     return report | {name: f"{report[name]}, {number} threads of history" for name, number in moved.items() if number}
 
@@ -127,17 +105,10 @@ def _threads(requests: float, granted: float) -> int:
     return math.ceil(min(requests, max(granted, 1.0)) / THREAD_COST)
 
 
-def _shared(site: Site, spent: Spent) -> tuple[int, int]:
-    """Divide a round's budget of checks into threads to check and pages of the newest messages. Fractions are rounded at
-    random, so that a part of less than one request gets its turn, too.
-    """
+def _checks(site: Site, spent: Spent) -> int:
+    """Return the number of threads that one round may have checked."""
     granted = seed_plan.for_checks(site, spent) * GRANTED_S / 3600
-    allowed = min(seed_plan.checks_now(site, spent), max(granted, 1.0))
-    if not (site.pages.can_look_back and site.schedule.recheck_days):
-        return math.ceil(allowed / THREAD_COST), 0
-    parts = allowed * (1 - BACK) / THREAD_COST, allowed * BACK
-    threads, pages = (math.floor(part + random.random()) if part else 0 for part in parts)  # noqa: S311 - not a secret
-    return threads, pages
+    return _threads(seed_plan.checks_now(site, spent), granted)
 
 
 def _why_none(site: Site, spent: Spent, waiting: int) -> str:

@@ -26,8 +26,6 @@ from redis_components.politeness.limits import BY_FILE, BY_TRIAL, DAY_MS, LaneLi
 
 SCANS_AT_LEAST = 0.1
 """Share of the budget for scans, however many threads wait to be fetched."""
-SPARED = 2.0
-"""Factor of the budget of checks on sites with looks back, which cost part of the requests that the newest messages save."""
 CHECKS_AT_LEAST = 0.002
 """Share of the budget for checks on sites with little activity."""
 
@@ -65,8 +63,9 @@ def later_now(site: Site, spent: Spent) -> float:
 
 def for_checks(site: Site, spent: Spent) -> float:
     """Return the requests an hour for checks, in proportion to the requests that find new posts, however large the budget is."""
-    of_live = site.schedule.checks_per_request * spent.live * (SPARED if site.pages.can_look_back else 1.0)
-    return min(for_later(site, spent), max(of_live, site.scan_budget_per_hour * CHECKS_AT_LEAST))
+    return min(
+        for_later(site, spent), max(site.schedule.checks_per_request * spent.live, site.scan_budget_per_hour * CHECKS_AT_LEAST)
+    )
 
 
 def checks_now(site: Site, spent: Spent) -> float:

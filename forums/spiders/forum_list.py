@@ -25,8 +25,8 @@ from redis_components.scrapy_glue.page_tracker import reason_of
 from redis_components.start_tasks.seeding import in_overflow
 
 from .base import check_list, following, page_request, read_page
-from .look_back import LookBackSpider
 from .recent_messages import RecentState
+from .recent_scan import RecentSpider
 from .scan_plan import Change, Order, ScanState, begun, change_of, checks_of, is_gap, plan_page, task_of, told_until
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ MOST_UNREAD = 100_000
 """Limit of a site's threads in overflow, above those that may be queued: a site that lists more would fill Redis, for all."""
 
 
-class ForumListSpider(LookBackSpider):
+class ForumListSpider(RecentSpider):
     """Spider of start tasks of type `ForumTask`. A scan reads list pages in sequence."""
 
     name = FORUM_LIST
@@ -90,12 +90,10 @@ class ForumListSpider(LookBackSpider):
             raise ValueError(f"site {site.name!r} has no [pages.recent] any more")
         if task.mode == "index":
             return self._index_page(site, site.url("index"), 1, {"started_at": utc_now(), "forums": 0})
-        if task.mode == "recent":
+        if task.mode in ("recent", "back"):
             return self.recent_page(
                 site, site.url("recent"), RecentState(started_at=datetime.now(UTC), limit=site.limits.pages_per_scan)
             )
-        if task.mode == "back":
-            return self.first_page_back(site, task)
         if task.forum not in site.forums and site.discover is None:
             raise ValueError(f"unknown forum {task.forum!r}: site {site.name!r} has {', '.join(site.forums)}")
         limits = {"scan": site.limits.pages_per_scan, "deep": site.limits.deep_pages, "backfill": ENDLESS}
@@ -222,6 +220,12 @@ class ForumListSpider(LookBackSpider):
     def _failed(self, site: str, forum: str, state: ScanState, reason: str) -> dict[str, Any]:
         self.logger.warning("scan of %s/%s failed: %s", site, forum, reason)
         return _report(site, forum, state, "failed", "error", reason)
+
+    def parse_back(self, *_: Any, **__: Any) -> Iterator[Any]:
+        """Drop a page of a look back, which a crawler of the version before has requested."""
+        return iter(())
+
+    back_failed = parse_back
 
     # The index
 

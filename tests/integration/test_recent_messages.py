@@ -15,7 +15,6 @@ from forums.scheduling.rechecking import recheck
 from forums.state import thread_records
 from forums.state.forum_states import ForumStates
 from forums.storage import Database
-from forums.storage.read.site_figures import depth_of
 from forums.writer.store import store
 from redis_components.keys import CrawlKeys
 from tests.support import warm_start
@@ -115,13 +114,6 @@ def test_one_request_tells_what_all_boards_have_and_the_lists_find_nothing_more(
             fleet.live(6, edit_rate=1)
             assert fleet.check(database).keys() == {"200", "304"}
             assert [one.faults for one in compare(database, forum.truth(), "site")] == [frozenset(), frozenset()]
-
-            fleet.live(20, edit_rate=0.5, delete_rate=0.4)
-            before = [one.faults for one in compare(database, forum.truth(), "site")]
-            back = ForumTask(site="site", forum=RECENT, mode="back", pages=40, depth=depth_of(database, "site", 200))
-            assert set(fleet.run(back, spiders=("forum_list",))) == {"recent"}
-            after = [one.faults for one in compare(database, forum.truth(), "site")]
-            assert len(after[1]) < len(before[1]), "edits are stored from the pages"
 
         path.write_text(path.read_text().replace('"/recent/{page}"', '"/nothing/{page}"'))
         fleet.run(LOOK, spiders=("forum_list",))

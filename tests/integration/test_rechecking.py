@@ -20,16 +20,13 @@ from forums.storage import Database, parse
 from forums.storage.schema.tables import posts
 from redis_components.frontier.holds import HoldKind
 from redis_components.keys import CrawlKeys
-from tests.support.items import post, scan
+from tests.support.items import post
 from workers.fleet.holds import Target, hold
 
 DETAIL, LIST = CrawlKeys.for_spider("forum_detail"), CrawlKeys.for_spider("forum_list")
 NOW = datetime.now(UTC)
 
 SITE = 'profile = "generic"\nbase_url = "http://127.0.0.1:1"\nforums = ["a", "b"]\n[schedule]\nchecks_per_request = 1000\n'
-RECENT = '[pages.recent]\nurl = "/new/{page}"\nrows = "li"\n[pages.recent.fields]\n' + "".join(
-    f'{name} = ".{name}"\n' for name in ("thread", "forum_id", "id", "body", "created_at")
-)
 
 
 @pytest.fixture(autouse=True)
@@ -97,23 +94,6 @@ def test_checks_get_a_part_of_what_finds_new_posts_and_at_least_a_five_hundredth
     assert recheck(redis_client, database, "one") == {"one": "1 checks"}, "20 of them"
     spend(redis_client, "one", Purpose.CHECK, 28)
     assert recheck(redis_client, database, "one") == {"one": f"40 {said.format(20)}"}
-    (tmp_path / "one.toml").write_text(SITE.replace("1000", "0.5") + RECENT)
-    assert recheck(redis_client, database, "one") == {"one": f"40 {said.format(40)}"}
-
-
-def test_part_of_the_checks_are_looks_back_through_the_newest_messages(
-    redis_client: redis.Redis, database: Database, tmp_path: Path
-) -> None:
-    (tmp_path / "one.toml").write_text(SITE + RECENT)
-    assert "look back" not in recheck(redis_client, database, "one")["one"], "nobody knows how many pages there are"
-    database.write([parse(json.dumps(scan("+", site="one", mode="recent", pages=1, threads=1)).encode())])
-    assert recheck(redis_client, database, "one")["one"].endswith(", a look back at 2 pages of the newest messages")
-    assert "look back" not in recheck(redis_client, database, "one")["one"], "one goes on"
-    (task,) = (json.loads(one) for one in redis_client.lrange(LIST.start_tasks(), 0, -1))
-    assert task == {"site": "one", "forum": "+", "mode": "back", "pages": 2, "depth": 3}
-    redis_client.delete(LIST.start_tasks(), LIST.pending())
-    (tmp_path / "one.toml").write_text(SITE + "recheck_days = 0\n" + RECENT)
-    assert "look back" not in recheck(redis_client, database, "one")["one"]
 
 
 def test_nothing_is_added_to_a_lane_that_nobody_works_off_or_for_a_site_that_is_held(

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import ColumnElement, and_, extract, func, literal, or_, select, text, update
 
 from forums import FORUM_DETAIL
-from forums.records.start_tasks import RECENT
 from forums.state.thread_records import CHUNK, ThreadRecord, most_records, put_back, short_token
 from forums.state.writer_state import DatabaseClaim
 from forums.storage.database import Database
@@ -67,23 +66,6 @@ def _delay(waits: list[float]) -> Delay:
         return waits[max(0, math.ceil(share * len(waits)) - 1)]
 
     return Delay(number=len(waits), median_s=at(0.5), p90_s=at(0.9))
-
-
-def depth_of(database: Database, site: str, most: int) -> int:
-    """Return the number of pages of the newest messages, at most `most`: the pages that the stored messages fill, at the page
-    size of the last look at them; 0 before the first look. Raises StorageError.
-    """
-    looks = select(scans.c.threads, scans.c.pages).where(scans.c.site == site, scans.c.forum_id == RECENT, scans.c.threads > 0)
-    with database.reading() as connection:
-        last = connection.execute(looks.order_by(scans.c.started_at.desc()).limit(1)).one_or_none()
-        rows = last.threads // max(1, last.pages) if last is not None else 0
-        if rows < 1:
-            return 0
-        stored = 0
-        for table in (comments, posts):
-            some = select(table.c.id).where(table.c.site == site).limit(most * rows).subquery()
-            stored += connection.execute(select(func.count()).select_from(some)).scalar_one()
-    return min(most, math.ceil(stored / rows))
 
 
 @dataclass(frozen=True, kw_only=True)

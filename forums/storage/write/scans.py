@@ -1,27 +1,21 @@
-"""Conclusions from scans that are stored: gaps of the lists, and threads to be checked.
+"""Gaps that stored scans show: threads may have been missed between two scans of a forum, until a deeper scan closes the gap.
 
-Gaps: threads may have been missed between two scans of a forum, until a deeper scan closes the gap. A scan goes on until it
-reaches a thread known from the scan before. If it reaches its limit first, it leaves a gap between the oldest thread that it saw
-and the newest known thread. A later scan closes the gap if it read past the lower end and reached known threads, or reached the
-end of the list. For sites without times, depth is measured in pages. Everything is computed from the table `scans`, so scans may
-arrive in any order.
-
-Checks: a page of a site's newest messages covers a period. A stored message of that period, of a thread on the page, that the
-page does not show was removed, or is of a kind that the page never shows. A check of the thread decides. The thread is checked
-for this message only once in a part of the message's age.
+A scan goes on until it reaches a thread known from the scan before. If it reaches its limit first, it leaves a gap between the
+oldest thread that it saw and the newest known thread. A later scan closes the gap if it read past the lower end and reached known
+threads, or reached the end of the list. For sites without times, depth is measured in pages. Everything is computed from the
+table `scans`, so scans may arrive in any order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, and_, bindparam, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, func, or_, select, update
 
-from forums.records.stored import Scan, SeenMessage, is_believable, text_digest
-from forums.storage.engine import keyed, rows_by_key
-from forums.storage.schema.tables import checks, comments, gaps, posts, scans
+from forums.records.stored import Scan
+from forums.storage.schema.tables import gaps, scans
 
 from .event_log import Change, FleetKind, gap_change
 
@@ -110,70 +104,3 @@ def closes(pages: int, upper: datetime | None, lower: datetime | None) -> Column
     else:
         deep = scans.c.oldest_at.is_(None) & (scans.c.pages > pages)
     return and_(scans.c.outcome == "complete", or_(scans.c.stopped == "end", (scans.c.stopped == "overlap") & deep))
-
-
-AGAIN, AGAIN_MOST = 0.25, timedelta(days=1)
-"""A message is not doubted within this part of its age, and at most a day, after it was seen or its thread was checked."""
-
-
-def doubt_unseen(connection: Connection, looks: Sequence[Scan]) -> None:
-    """Schedule checks of threads with stored messages that these looks do not show."""
-    for look in looks:
-        doubted = dict(doubt for window in look.seen for doubt in _doubted(connection, look, window))
-        checked: dict[str, datetime] = {thread: at for _, (thread, at) in _rows(connection, _CHECKED, look, doubted)}
-        news = [thread for thread, since in doubted.items() if thread not in checked or checked[thread] < since]
-        if news:
-            connection.execute(_CHECK_AT_ONCE, {"of_site": look.site, "ids": sorted(news)})
-
-
-def _rows(
-    connection: Connection, query: Select[*tuple[Any, ...]], look: Scan, threads: Iterable[str], **given: Any
-) -> Iterator[tuple[str, Row[*tuple[Any, ...]]]]:
-    return rows_by_key(connection, query, ((look.site, one) for one in threads), **given)
-
-
-def _doubted(connection: Connection, look: Scan, window: Sequence[SeenMessage]) -> Iterator[tuple[str, datetime]]:
-    """Yield threads with stored messages missing on a page, each with the time after which a check makes another one needless."""
-    dates = [one.at for one in window if one.at is not None]
-    if not dates:
-        return
-    there, threads = {one.id for one in window}, {one.thread for one in window}
-    found = _rows(connection, _OF_WINDOW, look, threads, first=min(dates), last=max(dates))
-    missing = [row for _, row in found if row.id not in there]
-    for row in missing if is_believable(len(missing), len(window)) else ():
-        since = _since(look, row.created_at)
-        if row.fetched_at < since:
-            yield row.post_id, since
-    texts = {one.thread: one for one in window if one.opening is not None}
-    for _, (thread, body, fetched_at) in _rows(connection, _OPENINGS, look, texts):
-        seen = texts[thread]
-        if text_digest(body) != seen.opening and fetched_at < look.started_at:
-            yield thread, _since(look, seen.at or look.started_at)
-
-
-def _since(look: Scan, written_at: datetime) -> datetime:
-    """Return the time after which a message must not have been seen to be doubted."""
-    return look.started_at - min(AGAIN * (look.started_at - written_at), AGAIN_MOST)
-
-
-_OF_WINDOW = select(comments.c.id, comments.c.post_id, comments.c.created_at, comments.c.fetched_at).where(
-    keyed(comments.c.post_id),
-    comments.c.deleted_at.is_(None),
-    comments.c.created_at > bindparam("first"),
-    comments.c.created_at < bindparam("last"),
-)
-_OPENINGS = select(posts.c.id, posts.c.body, posts.c.fetched_at).where(keyed(posts.c.id), posts.c.deleted_at.is_(None))
-# The times of checks, for threads whose newest reading is a check.
-_CHECKED = select(checks.c.post_id, checks.c.started_at).where(keyed(checks.c.post_id), checks.c.mode == "check")
-# Makes threads due before all others: their whole check interval counts as overdue.
-_CHECK_AT_ONCE = (
-    update(posts)
-    .where(
-        posts.c.site == bindparam("of_site"),
-        posts.c.id.in_(bindparam("ids", expanding=True)),
-        posts.c.deleted_at.is_(None),
-        posts.c.checked_at.is_not(None),
-    )
-    .where(or_(posts.c.next_check_at.is_(None), posts.c.next_check_at > posts.c.checked_at))
-    .values(next_check_at=posts.c.checked_at)
-)

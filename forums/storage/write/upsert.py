@@ -27,7 +27,7 @@ from .bulk import execute_many, upsert
 from .derived import catch_up, note_indexed
 from .event_log import Change, append, is_of_fleet, lock_writers, new_forums, run_changes
 from .posts_and_comments import store_states
-from .scans import doubt_unseen, find_gaps
+from .scans import find_gaps
 from .thread_checks import RechecksOf, schedule, store_checks
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
@@ -209,11 +209,10 @@ def _store(connection: Connection, act: _Store, group: _Group, changes: list[Cha
 
 
 def _store_scans(connection: Connection, items: Sequence[Scan], changes: list[Change]) -> None:
-    of_lists = [item for item in items if item.mode != "back"]
+    of_lists = [item for item in items if item.mode != "back"]  # of the version before: a look back, which scans no list
     if of_lists:
         store_newest(connection, scans, of_lists)
         find_gaps(connection, of_lists, changes)
-    doubt_unseen(connection, [item for item in items if item.seen])
 
 
 def _store_runs(connection: Connection, items: Sequence[RunRow], changes: list[Change]) -> None:

@@ -85,11 +85,13 @@ def test_a_record_with_a_field_of_a_later_version_is_read(name: str) -> None:
 
 BEFORE: dict[str, Any] = json.loads((ROOT / "tests/fixtures/stored_by_49295b45.json").read_text())
 """A record of each kind with all its fields, as the version 49295b45 wrote it."""
-GONE = {"NodeRecord": {"clock_off_s"}, "StoredEntry": {"signature"}}
-"""Nothing reads the first any more; a RecordStore takes the second off, checks it and puts it on again (`test_signing.py`)."""
+GONE = {"NodeRecord": {"clock_off_s"}, "StoredEntry": {"signature"}, "ForumTask": {"depth"}, "Scan": {"seen"}}
+"""Nothing reads them any more; a RecordStore takes the second off, checks it and puts it on again (`test_signing.py`)."""
+NOT_READ = {"BackState", "SeenMessage"}
+"""Parts of looks back, whose pages are dropped."""
 
 
-@pytest.mark.parametrize("name", BEFORE)
+@pytest.mark.parametrize("name", sorted(BEFORE.keys() - NOT_READ))
 def test_a_record_of_the_version_before_is_read_with_all_its_fields(name: str) -> None:
     (kind,) = {kind for known, kind in RECORDS.items() if known.endswith(f".{name}")}
     read = json.loads(msgspec.json.encode(decoded(json.dumps(BEFORE[name]), kind)))

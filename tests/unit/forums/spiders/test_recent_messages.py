@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import random
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 
 from forum_reader.reading.asked_page import RecentMessage
-from forums.records.stored import MOST_KEPT, FrontRow, Marks, text_digest
-from forums.spiders.look_back import pages_back, seen_of
+from forums.records.stored import MOST_KEPT, FrontRow, Marks
 from forums.spiders.recent_messages import MOST_HELD, RecentPlan, RecentState, plan_recent, record_with
 from forums.spiders.scan_plan import Change
 from forums.state.thread_records import ThreadRecord
@@ -187,20 +185,3 @@ def test_a_new_thread_that_is_whole_on_the_page_is_stored_as_it_stands_there() -
         found = plan_recent(state(before), page, {"t1": KNOWN, "t2": None}, has_next=True, watched=frozenset({"f1"}))
         assert [one.opening for one in found.direct] == [], odd
         assert [row.thread for row, _ in found.fetch] == ["t2"], odd
-
-
-def test_a_look_back_comes_to_young_pages_more_often_than_to_old_ones() -> None:
-    chance = random.Random(1)
-    drawn = [page for _ in range(300) for page in pages_back(20, 100, chance)]
-    assert (min(drawn), max(drawn)) == (2, 100)
-    young, old = (sum(low <= page < low + 10 for page in drawn) for low in (2, 90))
-    assert young > 3 * old > 0
-    assert pages_back(5, 1, chance) == ()
-    assert set(pages_back(50, 3, chance)) <= {2, 3}
-
-
-def test_a_page_in_another_order_says_nothing_of_what_is_missing() -> None:
-    page = [message(16), message(15, opening=True, body="text"), message(14, created_at=None)]
-    found = seen_of(page, {"t1": msgspec.structs.replace(KNOWN, own="own")})
-    assert [(one.id, one.thread, one.opening) for one in found] == [("c16", "own", None), ("c15", "own", text_digest("text"))]
-    assert seen_of(page[::-1], {"t1": None}) == ()
