@@ -8,18 +8,15 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Any
 
 import redis
-import typer
 
 from cli.access import redis_client, running_url
 from cli.names import check_site, either, parse_since
-from cli.views.options import AsJson, DryRun, Since, SiteArgument, SiteOption
-from cli.views.output import complain, confirm, counted, echo, print_json, progress_bar, report
-from cli.views.tables import FittedTable, console, plain_table
-from forums.raw_pages.reparse import KINDS, ReparseReport, stored_days
+from cli.views.options import Since, SiteArgument, SiteOption
+from cli.views.output import complain, confirm, counted, echo, report
 from forums.raw_pages.reparse import reparse as read_again
+from forums.raw_pages.reparse import stored_days
 from forums.records import FORUM_WRITER
 from forums.sites import load_site, sites_dir
 from forums.sites.load import is_site_name
@@ -38,33 +35,20 @@ from workers.raw_pages.store import size_of
 from workers.state.registry import Registry
 
 
-def reparse(
-    site: SiteArgument = None,
-    of_site: SiteOption = None,
-    since: Since = None,
-    kind: Annotated[
-        list[str] | None, typer.Option(metavar="KIND", help="Only pages of this kind: index, list, thread, comments.")
-    ] = None,
-    dry_run: DryRun = False,
-    force: Annotated[bool, typer.Option("--force", help="Store even if no text was found.")] = False,
-    as_json: AsJson = False,
-) -> int:
+def reparse(site: SiteArgument = None, of_site: SiteOption = None, since: Since = None) -> int:
     """Read the raw pages that are kept of a site again, and store the results. Nothing is fetched.
 
     Pages are kept when `[raw] keep_days` of the site file is set, on the disk of the node that fetched them: run this command on
     each node. A row keeps the time at which its page was fetched: it replaces wrong values, does not count as an edit by
     the author, and never overwrites a later fetch. The command is safe to repeat.
 
-    If none of the first thousand rows has a text, the selector is probably wrong, and nothing is stored (see --force). Exit code
-    1: no pages were found, some could not be read, or the rows of a kind lost their bodies.
+    If none of the first thousand rows has a text, the selector is probably wrong, and nothing is stored. Exit code 1: no pages
+    were found, or some could not be read.
 
-    **Examples:**
+    **Example:**
 
-        trawl sites reparse books --since 3d --dry-run
-        trawl sites reparse --site books --kind comments
+        trawl sites reparse books --since 3d
     """
-    if unknown := [name for name in kind or () if name not in KINDS]:
-        raise ConfigError(f"--kind {unknown[0]!r}: kinds of pages are {', '.join(KINDS)}")
     if (site := either(site, of_site)) is None:
         raise ConfigError("name a site: trawl sites reparse SITE")
     declared = load_site(site)
@@ -79,51 +63,11 @@ def reparse(
         with redis_client(url) as client, closing(database):
             check_claim(client, database)
     with database:
-        options: dict[str, Any] = {"since": moment, "kinds": tuple(kind or KINDS), "dry_run": dry_run, "force": force}
-        with progress_bar(f"reparse of {site}", "pages", shown=not as_json) as progress:
-            report = read_again(
-                database, raw_dir(), declared, **options, progress=lambda report: progress(sum(report.pages.values()))
-            )
-    if as_json:
-        changes: dict[str, dict[str, int]] = {}
-        for (table, what), times in sorted(report.changes.items()):
-            changes.setdefault(table, {})[what] = times
-        print_json({**vars(report), "changes": changes, "dry_run": dry_run, "bytes_kept": size_of(raw_dir(), site)})
-    else:
-        console().print(*_tables(report), sep="\n\n")
-        echo(_sentence(report, dry_run=dry_run))
-    lost = list(report.lost())
-    for line in lost:
-        complain(line)
-    return 1 if report.not_read or report.refused or lost or not report.pages else 0
-
-
-def _rate(report: ReparseReport) -> str:
-    return f"{report.items / max(report.seconds, 0.001):,.0f} items/s"
-
-
-def _sentence(report: ReparseReport, *, dry_run: bool) -> str:
-    pages = sum(report.pages.values())
-    done = "would be stored; nothing was changed (--dry-run)" if dry_run else "stored"
-    parts = [f"{pages:,} pages read, {report.items:,} items {done}, {report.seconds:.1f} s, {_rate(report)}"]
-    parts += [f"{times:,} pages not read: {reason}" for reason, times in report.not_read.most_common()]
-    parts += [f"{times:,} items refused: {reason}" for reason, times in report.refused.most_common(20)]
-    parts += [f"cut off: {place}" for place in report.cut_off[:20]]
-    return "\n".join(parts)
-
-
-def _tables(report: ReparseReport) -> Iterator[FittedTable]:
-    def filled(kind: str) -> str:
-        return (
-            ", ".join(f"{name} {n / report.rows[kind]:.0%}" for name, n in report.fields[kind].items() if report.rows[kind])
-            or "-"
-        )
-
-    read = [(kind, f"{pages:,}", f"{report.rows[kind]:,}", filled(kind)) for kind, pages in report.pages.items()]
-    yield plain_table(("page", "pages", "rows", "fields with a value"), read)
-    if report.changes:
-        changes = [(table, what, f"{times:,}") for (table, what), times in sorted(report.changes.items())]
-        yield plain_table(("table", "what changes", "rows"), changes)
+        report = read_again(database, raw_dir(), declared, since=moment)
+    echo(f"{report.pages:,} pages read, {report.items:,} items stored")
+    for reason, times in report.faults.most_common():
+        echo(f"{times:,} times: {reason}")
+    return 1 if report.faults or not report.pages else 0
 
 
 WRITERS_END_S = 60.0

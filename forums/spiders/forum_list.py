@@ -90,7 +90,7 @@ class ForumListSpider(RecentSpider):
             raise ValueError(f"site {site.name!r} has no [pages.recent] any more")
         if task.mode == "index":
             return self._index_page(site, site.url("index"), 1, {"started_at": utc_now(), "forums": 0})
-        if task.mode in ("recent", "back"):
+        if task.mode == "recent" or task.mode == "back":
             return self.recent_page(
                 site, site.url("recent"), RecentState(started_at=datetime.now(UTC), limit=site.limits.pages_per_scan)
             )

@@ -173,5 +173,5 @@ def test_a_raw_page_that_a_redirect_brought_from_elsewhere_is_not_read_again_as_
     store.close()
     with Database.from_url(f"sqlite:///{tmp_path / 'trawl.sqlite'}") as database:
         report = reparse(database, tmp_path / "raw", load_site("mine"))
-    assert (report.items, sum(report.not_read.values())) == (1, 1)
-    assert sites.other.url in next(iter(report.not_read))
+    assert (report.items, sum(report.faults.values())) == (1, 1)
+    assert sites.other.url in next(iter(report.faults))

@@ -13,7 +13,7 @@ from scrapy.spidermiddlewares.httperror import HttpError
 from twisted.python.failure import Failure
 
 from forums.breaker.middleware import SiteBlocked
-from forums.raw_pages.reparse import ReparseReport, _read
+from forums.raw_pages.reparse import _read
 from forums.records.items import file_digest, utc_now
 from forums.records.start_tasks import PostTask, encode
 from forums.sites import load_site
@@ -184,10 +184,10 @@ def test_a_raw_page_that_is_read_again_is_stored_under_the_threads_own_id(tmp_pa
     begins = begun(PostTask(site="mails", post="m9", forum="f"))
     *_, following = collected(alone().parse_comments(HtmlResponse(begins.url, body=first, request=begins), **begins.cb_kwargs))
     assert following.meta["page"]["own"] == "m1"
-    site, report = load_site("mails"), ReparseReport(site="mails")
+    site = load_site("mails")
     for request, body in ((begins, first), (following, first.replace(b"m2", b"m3"))):
         page = RawPage.of(HtmlResponse(request.url, body=body, request=request), "mails", request.meta["page"], utc_now())
-        items = list(_read(site, page, report))
+        items = list(_read(site, page))
         assert {item.get("post_id", item["id"]) for item in items} == {"m1"}
 
 
