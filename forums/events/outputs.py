@@ -1,7 +1,11 @@
-"""Outputs of events, their common parts, files and webhooks; `queues.py` and `messages.py` have the others.
+"""Outputs of events, their common parts, files, Redis streams and webhooks; `messages.py` has the others.
 
 A file grows by one line of JSON for each event. The last line gives the position, so each event is written once. To rotate the
 file, rename it: the next events begin a new one.
+
+A Redis stream is for consumer groups (XREADGROUP). An entry's id is the event's position, so Redis refuses a duplicate. If the
+stream is full, entries that every group has acknowledged are trimmed; while a group has not acknowledged them, nothing is added,
+and the rest waits in the database. Without groups the oldest entries are trimmed.
 
 A webhook is a POST, signed by the specification of https://www.standardwebhooks.com, whose libraries verify the signature.
 
@@ -15,35 +19,31 @@ An answer 2xx accepts the batch. Other answers are handled in `_judge`. Redirect
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 import hashlib
 import hmac
 import os
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, ClassVar, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, BinaryIO, ClassVar, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
+import redis
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
+from forums.state.keys import ForumFleetKeys
 from forums.storage.read.event_reader import Event
 from forums.storage.write.event_log import Position
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.politeness.limits import retry_after_s
 from redis_components.server.variables import project_dir
 from workers.http.public_addresses import Allowance, private_addresses_allowed
-
-if TYPE_CHECKING:
-    import redis
-
-Result = TypeVar("Result")
 
 
 class NotTaken(TrawlError):
@@ -61,14 +61,6 @@ class Taken:
 
     number: int
     refused: Sequence[tuple[Event, str]] = ()  # for good, each with the receiver's answer
-
-
-def acknowledged(sending: Coroutine[Any, Any, Result], within_s: float) -> Result:
-    """Return the coroutine's result, once all is acknowledged. Raises NotTaken after `within_s` seconds."""
-    try:
-        return asyncio.run(asyncio.wait_for(sending, within_s))
-    except TimeoutError:
-        raise NotTaken(f"no acknowledgement within {within_s:g} s") from None
 
 
 def require(module: str, output: str, package: str, extra: str) -> None:
@@ -192,6 +184,75 @@ def _last_in(file: BinaryIO, path: Path, end: Position) -> Position | None:
 
 def _foreign(path: Path, what: str) -> NotTaken:
     return NotTaken(f"{path}: {what}: name another file, or move this one away")
+
+
+class StreamOptions(OutputOptions):
+    """A Redis stream, for consumer groups."""
+
+    kind: Literal["stream"]
+    max_length: int = Field(10_000, ge=100, le=10_000_000, description="entries; a full stream waits for its slowest group")
+
+    def deliver(self, to: Delivery, events: Sequence[Event]) -> Taken:
+        """Add the new events, as far as there is room."""
+        client, key = to.client, ForumFleetKeys().event_stream(to.name)
+        try:
+            last = _last_of(client, key, to.end)
+            old = sum(1 for event in events if last is not None and event.at <= last)
+            new = events[old : old + self._room(client, key, len(events) - old)]
+            if new:
+                pipeline = client.pipeline(transaction=True)
+                for event in new:
+                    pipeline.xadd(key, {"id": event.id, "event": encode(event)}, id=event.position)
+                pipeline.execute()
+        except redis.RedisError as error:
+            raise NotTaken(f"{key}: {error}") from error
+        return Taken(number=old + len(new))
+
+    def _room(self, client: redis.Redis, key: str, wanted: int) -> int:
+        """Return how many events may be added, `wanted` at most and at least one. Raises NotTaken if a group keeps the stream
+        full.
+        """
+        room = self.max_length - int(client.xlen(key))
+        if room >= wanted:
+            return wanted
+        groups: Any = client.xinfo_groups(key)
+        if not groups:
+            client.xtrim(key, maxlen=max(0, self.max_length - wanted), approximate=False)
+            return min(wanted, self.max_length)
+        needed = {group["name"].decode(): _needed(client, key, group) for group in groups}
+        slowest = min(needed, key=lambda name: needed[name])
+        client.xtrim(key, minid=str(needed[slowest]), approximate=False)
+        room = self.max_length - int(client.xlen(key))
+        if room <= 0:
+            raise NotTaken(
+                f"{key} is full: the group {slowest} has not acknowledged its {self.max_length:,} entries; the rest waits"
+                f" in the database. If the group is not used any more: XGROUP DESTROY {key} {slowest}"
+            )
+        return min(room, wanted)
+
+
+def _last_of(client: redis.Redis, key: str, end: Position) -> Position | None:
+    if not client.exists(key):
+        return None
+    info: Any = client.xinfo_stream(key)
+    last = _position(info["last-generated-id"])
+    if last >= end:
+        raise NotTaken(f"{key} ends with event {last}, which this database does not have: delete that key, or rename the output")
+    return last
+
+
+def _needed(client: redis.Redis, key: str, group: Any) -> Position:
+    """Return the oldest entry that a group has not acknowledged."""
+    if group["pending"]:
+        summary: Any = client.xpending(key, group["name"])
+        if summary["min"]:
+            return _position(summary["min"])
+    last = _position(group["last-delivered-id"])
+    return Position(last.seq, last.place + 1)
+
+
+def _position(stream_id: bytes | str) -> Position:
+    return Position.parse(stream_id.decode() if isinstance(stream_id, bytes) else stream_id)
 
 
 _REFUSALS = frozenset(

@@ -18,7 +18,7 @@ from redis_components.server.fleet_file import FILE, declared, faulty
 from redis_components.server.names import is_name
 from redis_components.server.variables import variable
 
-from . import messages, queues  # noqa: F401 - their kinds of outputs
+from . import messages  # noqa: F401 - its kinds of outputs
 from .expression import Filter, JudgingTime, Subject, Undecided, is_old, parse
 from .outputs import OutputOptions, Table
 
