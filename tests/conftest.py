@@ -91,7 +91,7 @@ LONG = re.compile(  # left out of `make test`, where a shorter form or another v
       | test_standing_still\.py
       | test_database_failover\.py
       | test_private_addresses\.py::test_a_name_that_resolves.*\[(0\.0\.0\.0|10\.0\.0\.1|fd00::1|169\.254\.169\.254)\]
-      | test_export\.py::test_memory_does_not_grow.*\[(mysql-|postgresql-jsonl|sqlite-parquet)
+      | test_export\.py::test_memory_does_not_grow.*\[(mysql|postgresql)
       | test_export\.py::test_wrong_use_is_one_line.*\[(mysql|postgresql)-
       | test_publish\.py::.*loses_and_repeats_nothing\[(postgresql|mysql)-handed
       | test_exporter_process\.py::test_a_signal_ends_it.*\[2\]

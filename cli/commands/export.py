@@ -24,13 +24,10 @@ from forums.overview.why import why as look
 from forums.storage import export as write_rows
 from forums.storage.read.read_sql import NoData, read_sql, stored_data, too_long
 from forums.storage.read.search import Wanted, find
-from redis_components.errors import ConfigError
 from redis_components.server.printable import in_one_line
 
 Table = Literal["posts", "comments", "forums", "scans", "gaps", "revisions"]
-Format = Literal["jsonl", "csv", "parquet"]
-Deleted = Literal["include", "exclude", "only"]
-"""Treatment of posts and comments that were removed on their site."""
+Format = Literal["jsonl", "csv"]
 
 
 def export(
@@ -42,40 +39,25 @@ def export(
         str | None,
         typer.Option(help="Only rows fetched, or found to be deleted, since then: 2h, 7d, 2026-01-31 or 2026-01-31T12:00:00Z."),
     ] = None,
-    fmt: Annotated[
-        Format, typer.Option("--format", "-f", help="One JSON object a line, CSV with a header, or Parquet.")
-    ] = "jsonl",
-    deleted: Annotated[
-        Deleted, typer.Option(help="Posts and comments that were deleted on their site (they have a `deleted_at`).")
-    ] = "include",
-    quote_formulas: Annotated[
-        bool,
-        typer.Option(
-            "--quote-formulas/--raw-cells",
-            help="CSV: put ' before a text that a spreadsheet would compute, and show control characters as escapes (\\x1b).",
-        ),
-    ] = True,
+    fmt: Annotated[Format, typer.Option("--format", "-f", help="One JSON object a line, or CSV with a header.")] = "jsonl",
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write to this file; by default to standard output.")
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Write stored posts, comments, their earlier texts, forums, scans or gaps as JSON lines, CSV or Parquet.
+    """Write stored posts, comments, their earlier texts, forums, scans or gaps as JSON lines or CSV.
 
     Rows are streamed from one snapshot, so an export of any size needs little memory and may run during a crawl. The file appears
     when it is complete.
     The database is TRAWL_DATABASE_URL, else `data/trawl.sqlite`. CSV is made safe for spreadsheets: a text that would be computed
-    gets a leading `'`, and control characters are escaped; `--raw-cells` writes texts as they are stored.
+    gets a leading `'`, and control characters are escaped; JSON lines hold the texts as they are stored.
 
     **Examples:**
 
         trawl export | head -3
         trawl export comments --since 24h -f csv -o comments.csv
-        trawl export posts --site demo -f parquet -o posts.parquet
     """
     moment = parse_since(since) if since else None
-    if fmt == "parquet" and output is None and sys.stdout.isatty():
-        raise ConfigError("Parquet is binary and cannot be written to a terminal: name a file (-o posts.parquet), or use a pipe")
     with stored_data() as database:
         if site is not None:
             check_site(site, stored=database)
@@ -88,8 +70,6 @@ def export(
                 out,
                 site=site,
                 since=moment,
-                deleted=deleted,
-                raw_cells=not quote_formulas,
                 progress=progress,
             )
     target = str(output) if output else "standard output"

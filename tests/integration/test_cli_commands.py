@@ -451,29 +451,6 @@ def test_export_keeps_one_site_or_what_is_new(trawl: Trawl, stored: Path) -> Non
     assert [json.loads(line)["id"] for line in trawl("export", "--since", "2h").out.splitlines()] == ["p1"]
 
 
-def test_parquet_goes_to_a_file_or_another_program(trawl: Trawl, stored: Path, tmp_path: Path) -> None:
-    import pyarrow.parquet as pq  # not before: it starts a thread, which no fork would have
-
-    target = tmp_path / "posts.parquet"
-    said = trawl("export", "posts", "-f", "parquet", "-o", str(target), "--json")
-    assert json.loads(said.out) == {"table": "posts", "rows": 2, "file": str(target)}
-    assert pq.read_table(target).column("id").to_pylist() == ["p1", "p2"]
-    piped = warm_start.run(
-        [sys.executable, "-m", "cli.main", "export", "comments", "-f", "parquet"],
-        env=os.environ | {"TRAWL_DATABASE_URL": f"sqlite:///{stored}/trawl.sqlite"},
-        capture_output=True,
-        check=True,
-        timeout=60,
-    )
-    assert pq.read_table(io.BytesIO(piped.stdout)).num_rows == 1
-
-
-def test_export_without_removed_rows_or_of_what_cannot_be_removed(trawl: Trawl, stored: Path) -> None:
-    assert len(trawl("export", "--deleted", "exclude").out.splitlines()) == 2
-    assert trawl("export", "--deleted", "only").out == ""
-    one_line(trawl("export", "scans", "--deleted", "only"), 2, "rows of scans are not deleted")
-
-
 def test_older_tables_are_upgraded_by_db_and_not_by_who_reads(trawl: Trawl, stored: Path) -> None:
     assert trawl("db", "check").code == 0
     for file in stored.glob("trawl.sqlite*"):

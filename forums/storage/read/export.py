@@ -1,8 +1,8 @@
-"""Export of rows as JSON lines, CSV or Parquet, in constant memory.
+"""Export of rows as JSON lines or CSV, in constant memory.
 
 Stored text was published by others, so a cell may begin like a formula and a text may hold escape sequences. JSON has an escape
-for each character, so its values stay as stored. CSV has none: unless raw cells are requested, control characters
-(`redis_components.server.printable`) are written as `\\x1b`, and a text that a spreadsheet would evaluate gets a leading `'`.
+for each character, so its values stay as stored. CSV has none: control characters (`redis_components.server.printable`) are
+written as `\\x1b`, and a text that a spreadsheet would evaluate gets a leading `'`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import datetime
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, BinaryIO
 
 import msgspec
-from sqlalchemy import BigInteger, Boolean, Column, ColumnElement, Integer, Row, Select, Table, exists, func, or_, select
+from sqlalchemy import Boolean, Column, ColumnElement, Row, Select, Table, exists, func, or_, select
 
 from forums.storage.database import Database
 from forums.storage.schema.tables import DATA, comments, forums, gaps, posts, revisions
@@ -43,10 +43,10 @@ def write_jsonl(columns: list[Column[Any]], rows: Rows, out: BinaryIO) -> int:
     return count
 
 
-def write_csv(columns: list[Column[Any]], rows: Rows, out: BinaryIO, *, raw_cells: bool = False) -> int:
-    """Write a header line and one record a row, with lines ending in a newline alone; return the number of rows.
+def write_csv(columns: list[Column[Any]], rows: Rows, out: BinaryIO) -> int:
+    """Write a header line and one record a row, with texts as `safe_cell` returns them; lines end in a newline alone.
 
-    `raw_cells`: texts as stored; else see `safe_cell`.
+    Return the number of rows.
     """
     text = io.TextIOWrapper(out, encoding="utf-8", newline="", write_through=True)
     try:
@@ -58,7 +58,7 @@ def write_csv(columns: list[Column[Any]], rows: Rows, out: BinaryIO, *, raw_cell
             values = list(row)
             for place in texts:
                 values[place] = _text(values[place])
-            writer.writerow(values if raw_cells else [safe_cell(one) if isinstance(one, str) else one for one in values])
+            writer.writerow([safe_cell(one) if isinstance(one, str) else one for one in values])
         return count
     finally:
         text.detach()  # `out` belongs to the caller
@@ -78,72 +78,6 @@ def _text(value: datetime | bool | None) -> str | None:
     return value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else str(value).lower()
 
 
-GROUP_ROWS = 20_000
-GROUP_CHARS = 16_000_000  # of text: a group needs a few times as much memory
-
-
-class _Pipe(io.RawIOBase):
-    """Output of the writer that counts bytes, because a pipe has no position."""
-
-    def __init__(self, write: Callable[[bytes], int]) -> None:
-        self._write, self._at = write, 0
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        self._write(bytes(data))
-        self._at += len(data)
-        return len(data)
-
-    def tell(self) -> int:
-        return self._at
-
-
-def write_parquet(columns: list[Column[Any]], rows: Rows, out: BinaryIO) -> int:
-    """Write rows with times as microseconds in UTC, and texts and whole numbers in their own types; return the number of rows.
-    Raises ConfigError when pyarrow is not installed.
-    """
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise ConfigError("the format parquet needs pyarrow: install it with pip install 'trawl-fleet[parquet]'") from error
-    schema = pa.schema([pa.field(column.name, _type(pa, column), nullable=bool(column.nullable)) for column in columns])
-    texts = [place for place, column in enumerate(columns) if column.name in ("title", "body", "body_html")]
-    count = chars = 0
-    group: list[tuple[Any, ...]] = []
-    with pq.ParquetWriter(_Pipe(out.write), schema, compression="zstd") as writer:
-        for count, row in enumerate(rows, 1):  # noqa: B007 - the last one is the result
-            group.append(tuple(row))
-            chars += sum(len(row[place] or "") for place in texts)
-            if len(group) >= GROUP_ROWS or chars >= GROUP_CHARS:
-                _write_group(pa, writer, schema, group)
-                group, chars = [], 0
-        if group:
-            _write_group(pa, writer, schema, group)
-    return count
-
-
-def _write_group(pa: Any, writer: Any, schema: Any, group: list[tuple[Any, ...]]) -> None:
-    columns = [pa.array(values, field.type) for values, field in zip(zip(*group, strict=True), schema, strict=True)]
-    writer.write_table(pa.table(columns, schema=schema), row_group_size=len(group))
-
-
-def _type(pa: Any, column: Column[Any]) -> Any:
-    kind = column.type
-    if isinstance(kind, UtcDateTime):
-        return pa.timestamp("us", tz="UTC")
-    if isinstance(kind, Boolean):
-        return pa.bool_()
-    if isinstance(kind, BigInteger | Integer):
-        return pa.int64()
-    return pa.string()
-
-
-DELETED = ("include", "exclude", "only")
-
-
 def export(
     database: Database,
     table: str,
@@ -152,25 +86,19 @@ def export(
     *,
     site: str | None = None,
     since: datetime | None = None,
-    deleted: str = "include",
-    raw_cells: bool = False,
     progress: Callable[[int], None] = lambda rows: None,
 ) -> int:
     """Write the rows of `table` (a name in `tables.DATA`) to `out`; return their number.
 
-    `fmt` is "jsonl" (one object a line), "csv" (a header line; null is empty) or "parquet" (needs the extra `parquet`). Columns
-    come in the order of the tables, times as `2026-01-02T03:04:05Z`, rows ordered by primary key, all from one snapshot.
-    `site`: rows of one site. `since`, an aware datetime: rows changed at that time or later (`happened_since`). `deleted`:
-    whether to include posts and comments that were removed on their site; a consumer that follows a table by `since` needs them,
-    to remove its copies. `raw_cells`, for CSV: texts as stored, also texts that a spreadsheet would take for formulas.
-    `progress` is called with the number of rows read, once in a thousand.
-    Raises ConfigError for an unknown table or format, `deleted` for a table without deletions, a `since` without time zone, or a
-    missing library for Parquet; StorageError when the database fails.
+    `fmt` is "jsonl" (one object a line), or "csv" (a header line; null is empty). Columns come in the order of the tables, times
+    as `2026-01-02T03:04:05Z`, rows ordered by primary key, all from one snapshot. `site`: rows of one site. `since`, an aware
+    datetime: rows changed at that time or later (`happened_since`), including posts and comments that were removed on their site,
+    so that a consumer can remove its copies. `progress` is called with the number of rows read, once in a thousand.
+    Raises ConfigError for an unknown table or format, or a `since` without time zone; StorageError when the database fails.
     """
-    write = _RAW_FORMATS.get(fmt, _FORMATS.get(fmt)) if raw_cells else _FORMATS.get(fmt)
-    if write is None:
+    if (write := _FORMATS.get(fmt)) is None:
         raise ConfigError(f"export format {fmt!r} is unknown; use one of {', '.join(_FORMATS)}")
-    query = _query(table, site, since, deleted)
+    query = _query(table, site, since)
     with closing(database.stream(query)) as rows:
         return write(list(query.selected_columns), _counted(rows, progress), out)
 
@@ -182,7 +110,7 @@ def _counted(rows: Rows, progress: Callable[[int], None]) -> Rows:
             progress(number)
 
 
-def _query(name: str, site: str | None, since: datetime | None, deleted: str) -> Select[*tuple[Any, ...]]:
+def _query(name: str, site: str | None, since: datetime | None) -> Select[*tuple[Any, ...]]:
     table = DATA.get(name)
     if table is None:
         raise ConfigError(f"table {name!r} is unknown; use one of {', '.join(DATA)}")
@@ -193,13 +121,6 @@ def _query(name: str, site: str | None, since: datetime | None, deleted: str) ->
         if since.tzinfo is None:
             raise ConfigError(f"since {since.isoformat()} has no time zone; write it as {since.isoformat()}Z for UTC")
         query = query.where(happened_since(table, since))
-    if deleted not in DELETED:
-        raise ConfigError(f"deleted {deleted!r} is unknown; use one of {', '.join(DELETED)}")
-    if deleted != "include":
-        if "deleted_at" not in table.c:
-            raise ConfigError(f"rows of {name} are not deleted: {deleted!r} is for posts and comments")
-        removed = table.c.deleted_at
-        query = query.where(removed.is_not(None) if deleted == "only" else removed.is_(None))
     return query
 
 
@@ -226,6 +147,4 @@ def happened_since(table: Table[Any], since: datetime) -> ColumnElement[bool]:
 _FORMATS: dict[str, Callable[[list[Any], Rows, BinaryIO], int]] = {
     "jsonl": write_jsonl,
     "csv": write_csv,
-    "parquet": write_parquet,
 }
-_RAW_FORMATS: dict[str, Callable[[list[Any], Rows, BinaryIO], int]] = {"csv": partial(write_csv, raw_cells=True)}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import sys
 import tracemalloc
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -13,7 +12,6 @@ from typing import Any
 import pytest
 
 from forums.storage import Database, export, parse, posts, scans
-from forums.storage.read import export as export_formats
 from redis_components.errors import ConfigError
 from tests.support.items import START, at, check, comment, forum, post, scan, wire
 
@@ -82,10 +80,6 @@ def test_removed_rows_come_with_the_time_of_their_removal_also_since_then(databa
     database.write([parse(wire(item)) for item in (post("p1"), post("p2"), check("p2", gone=True, started_at=at(50)))])
     assert [(row["id"], row["deleted_at"]) for row in lines(database)] == [("p1", None), ("p2", at(50))]
     assert ids(lines(database, since=START + timedelta(minutes=40))) == [("demo", "p2")]
-    assert ids(lines(database, deleted="exclude")) == [("demo", "p1")]
-    assert ids(lines(database, deleted="only")) == [("demo", "p2")]
-    with pytest.raises(ConfigError, match="rows of scans are not deleted: 'only' is for posts and comments"):
-        lines(database, "scans", deleted="only")
 
 
 def test_revisions_come_since_they_were_replaced(database: Database) -> None:
@@ -104,31 +98,6 @@ def test_forums_and_gaps_are_exported(database: Database) -> None:
     assert [(row["opened_at"], row["newest_at"], row["closed_at"]) for row in lines(database, "gaps", since=START)] == [
         (at(0), at(3), None)
     ]
-
-
-def test_parquet_has_types_and_row_groups(filled: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    import pyarrow.parquet as pq  # not before: it starts a thread, which no fork would have
-
-    monkeypatch.setattr(export_formats, "GROUP_ROWS", 2)
-    out = io.BytesIO()
-    assert export(filled, "posts", "parquet", out) == 3
-    file = pq.ParquetFile(io.BytesIO(out.getvalue()))
-    assert file.num_row_groups == 2
-    assert {name: str(file.schema_arrow.field(name).type) for name in ("id", "views", "sticky", "fetched_at")} == {
-        "id": "string",
-        "views": "int64",
-        "sticky": "bool",
-        "fetched_at": "timestamp[us, tz=UTC]",
-    }
-    back = [dict(row, fetched_at=row["fetched_at"].isoformat().replace("+00:00", "Z")) for row in file.read().to_pylist()]
-    wanted = ("site", "id", "title", "views", "fetched_at", "edited_at", "sticky")
-    assert [[row[name] for name in wanted] for row in back] == [[row[name] for name in wanted] for row in lines(filled)]
-
-
-def test_without_its_library_parquet_names_the_extra(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ConfigError, match=r"pip install 'trawl-fleet\[parquet\]'"):
-        export(database, "posts", "parquet", io.BytesIO())
 
 
 def test_csv_is_read_back_by_a_csv_reader(database: Database) -> None:
@@ -153,7 +122,7 @@ def test_an_empty_table_is_no_line_or_only_the_header(database: Database) -> Non
     [
         ("threads", "jsonl", None, "table 'threads' is unknown; use one of posts, comments, forums, scans, gaps, revisions"),
         ("trawl_schema", "jsonl", None, "table 'trawl_schema' is unknown"),
-        ("posts", "xml", None, "export format 'xml' is unknown; use one of jsonl, csv, parquet"),
+        ("posts", "xml", None, "export format 'xml' is unknown; use one of jsonl, csv"),
         ("posts", "csv", datetime(2026, 1, 1), "since 2026-01-01T00:00:00 has no time zone"),
     ],
 )
@@ -173,19 +142,18 @@ class Sink(io.BytesIO):
         return len(data)
 
 
-@pytest.mark.parametrize("fmt", ["jsonl", "parquet"])
-def test_memory_does_not_grow_with_the_rows(database: Database, fmt: str) -> None:
+def test_memory_does_not_grow_with_the_rows(database: Database) -> None:
     body = "x" * 4_000
     for start in range(0, 8_000, 1000):
         database.write([parse(wire(post(f"p{n}", body=body))) for n in range(start, start + 1000)])
     tracemalloc.start()
     try:
-        assert export(database, "posts", fmt, Sink()) == 8_000
+        assert export(database, "posts", "jsonl", Sink()) == 8_000
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    # 32 MB of bodies; a thousand rows at once are about 5 MB, twice while they are turned into text; a group of Parquet is 16 MB
-    assert peak < (20_000_000 if fmt == "jsonl" else 35_000_000)
+    # 32 MB of bodies; a thousand rows at once are about 5 MB, twice while they are turned into text
+    assert peak < 20_000_000
 
 
 def test_rows_written_during_an_export_do_not_disturb_it(database: Database) -> None:
