@@ -1,15 +1,17 @@
 """Creation and upgrade of the tables; newer tables are refused.
 
-A new database is made from `tables.py`. A database of an older version goes through Alembic's scripts; its version is the last
-one that ran on it. The table `trawl_schema` has the oldest version whose Trawl may write here: every Trawl reads it there, and
-refuses a number above its own. Scripts that only add leave it as it is, so nodes of the version before go on while newer
-ones run, and come back after them; what those nodes leave out is made up for by `write/derived.py`.
+A database gets what it lacks of `tables.py` and `search_index.py`, whether it is new or has the tables of an older version; its
+version is noted in `trawl_migrations`. The table `trawl_schema` has the oldest version whose Trawl may write here: every Trawl
+reads it there, and refuses a number above its own. An upgrade that only adds leaves it as it is, so nodes of the version before
+go on while newer ones run, and come back after them; what those nodes leave out is made up for by `write/derived.py`.
+
+MySQL and MariaDB commit each statement that changes tables. An upgrade that dies half-way is run again, and what is there is
+kept. SQLite and PostgreSQL roll all of it back.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
 import uuid
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -17,9 +19,8 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import chain
 
-from sqlalchemy import Connection, Engine, column, func, inspect, select, table, text
+from sqlalchemy import Column, Connection, Engine, MetaData, String, Table, delete, func, insert, inspect, select, text
 from sqlalchemy.dialects.mysql.base import MySQLDialect
-from sqlalchemy.schema import SetColumnComment
 
 from forums.storage.engine import WRITING, StorageError, masked, too_old
 from forums.storage.write import derived
@@ -30,14 +31,12 @@ from .tables import metadata, trawl_schema
 logger = logging.getLogger(__name__)
 
 VERSION = 7
-WRITABLE_SINCE = 4  # scripts 5 to 7 only add tables, indexes, and in MySQL columns that compute themselves
-MIGRATIONS_TABLE = "trawl_migrations"  # Alembic's version table; another program in the schema may use the default name
-_FIRST = 4  # of commit 49295b45
-_WITH_SCRIPTS = (_FIRST, VERSION)
-_FIRST_INDEXED = 7
+WRITABLE_SINCE = 4  # versions 5 to 7 only add tables, indexes, and in MySQL columns that compute themselves
+MIGRATIONS_TABLE = "trawl_migrations"  # in the form of Alembic, which made it once
+_migrations = Table(MIGRATIONS_TABLE, MetaData(), Column("version_num", String(32), primary_key=True))
+_FIRST = 4  # of commit 49295b45, with which upgrades begin
 _NEW_TABLES = frozenset({"board_months", "run_members"})  # since _FIRST
 _ADVISORY_LOCK = 0x7472_6177_6C  # "trawl": one process at a time makes or changes tables in a PostgreSQL database
-_ALEMBIC = threading.Lock()  # `alembic.op` and `alembic.context` are global to the process: one thread at a time
 _MYSQL_FIRST = (8, 0, 17), (10, 6)  # of MySQL, of MariaDB
 _LOCK_WAIT_S = 30  # PostgreSQL: a running export delays a migration, and a waiting migration delays all other statements
 
@@ -67,8 +66,8 @@ def stored_version(connection: Connection) -> int | None:
     oldest = connection.execute(select(trawl_schema.c.version)).scalar()
     if oldest is None or oldest >= VERSION or not there.has_table(MIGRATIONS_TABLE):
         return oldest
-    scripts = connection.execute(select(column("version_num")).select_from(table(MIGRATIONS_TABLE))).scalar()
-    return max(oldest, min(int(scripts or 0), VERSION))
+    noted = connection.execute(select(_migrations.c.version_num)).scalar()
+    return max(oldest, min(int(noted or 0), VERSION))
 
 
 def stored_identity(connection: Connection) -> str | None:
@@ -93,57 +92,27 @@ def _upgrade(connection: Connection) -> int:
     version = stored_version(connection)  # again: another process may have been here first
     if version is not None and version >= VERSION:
         return version
-    if version is not None and version not in _WITH_SCRIPTS:
+    if version not in (None, _FIRST):
         raise StorageError(
             f"database {masked(connection.engine.url)}: tables of version {version} cannot be upgraded, only those of"
             f" {_FIRST}: export its rows with the Trawl that made it, and name another database"
         )
     _refuse_foreign(connection, set(metadata.tables) if version is None else _NEW_TABLES)
-    _run_scripts(connection, version)
-    now = datetime.now(UTC)  # the version comes last: MySQL commits what is before it
-    if version is None:
-        metadata.create_all(connection)
-        for index in chain.from_iterable(table.indexes for table in metadata.sorted_tables):
-            index.create(connection, checkfirst=True)  # in MySQL a Trawl may have died between a table and its index
-        search_index.create(connection)
-        search_index.create_indexes_of_times(connection)
-        derived.note_indexed(connection)
-        connection.execute(trawl_schema.insert().values(id=1, version=WRITABLE_SINCE, created_at=now, identity=uuid.uuid4().hex))
-        return VERSION
-    if version < _FIRST_INDEXED:
-        logger.info("database %s: the search gets an index, some minutes for a million rows", masked(connection.engine.url))
-        derived.fill(connection)
-    _set_comments(connection)
+    texts = "" if version is None else "; the search gets an index, some minutes for a million rows"
+    logger.info("database %s: tables are brought to version %d%s", masked(connection.engine.url), VERSION, texts)
+    _migrations.create(connection, checkfirst=True)  # first: in MySQL it shows that the tables are Trawl's
+    metadata.create_all(connection)
+    for index in chain.from_iterable(table.indexes for table in metadata.sorted_tables):
+        index.create(connection, checkfirst=True)  # in MySQL a Trawl may have died between a table and its index
+    search_index.create(connection)
+    search_index.create_indexes_of_times(connection)
+    derived.fill(connection)
+    connection.execute(delete(_migrations))
+    connection.execute(insert(_migrations).values(version_num=f"{VERSION:04}"))
+    if version is None:  # the version comes last: MySQL commits what is before it
+        first = {"id": 1, "version": WRITABLE_SINCE, "created_at": datetime.now(UTC), "identity": uuid.uuid4().hex}
+        connection.execute(insert(trawl_schema).values(first))
     return VERSION
-
-
-def _set_comments(connection: Connection) -> None:
-    """Set the comments of `tables.py` in few round trips."""
-    dialect = connection.dialect
-    by_table = [
-        [str(SetColumnComment(column).compile(dialect=dialect)) for column in table.columns] for table in metadata.sorted_tables
-    ]
-    if dialect.name == "postgresql":
-        connection.exec_driver_sql("; ".join(chain.from_iterable(by_table)))
-    elif dialect.name == "mysql":  # each comment repeats the whole column definition; one statement for each table
-        for table, comments in zip(metadata.sorted_tables, by_table, strict=True):
-            start = f"ALTER TABLE {dialect.identifier_preparer.format_table(table)} "
-            changes = ", ".join(comment.removeprefix(start) for comment in comments)
-            connection.exec_driver_sql(start + changes, execution_options={"no_parameters": True})
-
-
-def _run_scripts(connection: Connection, version: int | None) -> None:
-    """Run the missing scripts; for a new database note the last one."""
-    logging.getLogger("alembic").setLevel(logging.WARNING)  # hides a dozen lines about its plugins
-    from alembic import command  # costs 0.2 s, and a database that is ready does not need it
-    from alembic.config import Config
-
-    logger.info("database %s: tables are brought to version %d", masked(connection.engine.url), VERSION)
-    config = Config()
-    config.set_main_option("script_location", "forums.storage:migrations")
-    config.attributes["connection"] = connection
-    with _ALEMBIC:
-        (command.stamp if version is None else command.upgrade)(config, f"{VERSION:04}")
 
 
 def _refuse_foreign(connection: Connection, wanted: Collection[str]) -> None:

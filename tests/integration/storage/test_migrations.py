@@ -14,9 +14,7 @@ from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
-from alembic.config import Config
 from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, inspect, make_url, text
 from sqlalchemy.exc import SAWarning
 
@@ -75,7 +73,7 @@ def rows(database: Database, table: Any) -> list[dict[str, Any]]:
 
 
 def differences(database: Database) -> list[Any]:
-    """What the tables lack of `tables.py`, or have besides."""
+    """What the tables lack of `tables.py`, or have besides; comments stay as the first version made them."""
 
     def ours(thing: Any, name: str | None, kind: str, *_: Any) -> bool:
         return name in metadata.tables if kind == "table" else "published" not in (name or "")  # `schema/published.py`
@@ -92,7 +90,8 @@ def differences(database: Database) -> list[Any]:
         context = MigrationContext.configure(connection, opts=options | {"version_table_schema": schema})
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Skipped unsupported reflection of expression-based index", SAWarning)
-            return list(compare_metadata(context, metadata))
+            found = compare_metadata(context, metadata)
+        return [one for one in found if "comment" not in one[0][0]]
 
 
 def test_a_new_database_has_what_the_tables_say(database: Database) -> None:
@@ -242,11 +241,3 @@ def test_tables_of_a_version_between_are_not_upgraded(old_url: str) -> None:
     engine.dispose()
     with pytest.raises(StorageError, match="tables of version 5 cannot be upgraded, only those of 4: export its rows"):
         Database.from_url(old_url).open()
-
-
-def test_the_last_script_is_the_version_that_this_trawl_knows() -> None:
-    config = Config()
-    config.set_main_option("script_location", "forums.storage:migrations")
-    scripts = ScriptDirectory.from_config(config)
-    assert scripts.get_heads() == [f"{VERSION:04}"]
-    assert [script.revision for script in scripts.walk_revisions()] == [f"{VERSION:04}", "0004"]

@@ -9,7 +9,7 @@ import pytest
 
 from monitoring.forums.search import NotInstalled, whole_installation
 
-OF_THE_FLEET = ("scrapy", "twisted", "lxml", "parsel", "celery", "kombu", "aiohttp", "dateparser", "regex", "alembic", "typer")
+OF_THE_FLEET = ("scrapy", "twisted", "lxml", "parsel", "celery", "kombu", "aiohttp", "dateparser", "regex", "typer")
 
 
 @pytest.mark.processes
