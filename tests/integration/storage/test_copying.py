@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 from sqlalchemy import select
 
 from forums.storage import Database, parse
-from forums.storage.copying import POSTGRESQL, SQLITE, check, check_copy, copy_from, copy_name, copy_to, has_posts
+from forums.storage.copying import SQLITE, check, copy_from, copy_name, copy_to, has_posts
 from forums.storage.engine import StorageError
 from forums.storage.schema.tables import posts
 from tests.support.items import post, wire
@@ -40,20 +39,17 @@ def test_a_damaged_copy_and_one_of_another_kind_of_database_are_refused(database
         check(copy, other, database)
 
 
-def test_a_copy_whose_columns_are_no_names_is_refused(tmp_path: Path) -> None:
-    copy = tmp_path / "copy"
-    line = {"table": "posts", "create": "CREATE TABLE `posts` (id INT)", "columns": ["id`) SELECT 1 -- "]}
-    copy.write_bytes(b"".join(json.dumps(one).encode() + b"\n" for one in (line, [1], {"rows": 1})))
-    with pytest.raises(StorageError, match="none of Trawl's"):
-        check_copy(copy)
-
-
-def test_without_postgresqls_programs_a_sentence_says_what_to_install(
+def test_without_the_servers_programs_a_sentence_says_what_to_install(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    if copy_name(database) != POSTGRESQL:
+    if copy_name(database) == SQLITE:
         assert copy_to(database, tmp_path / "copy")
     else:
-        with pytest.raises(StorageError, match="install PostgreSQL's client programs"):
+        with pytest.raises(StorageError, match="is not on PATH: install the database's client programs"):
             copy_to(database, tmp_path / "copy")
+
+
+def test_a_copy_of_mysql_by_an_older_trawl_is_named(database: Database, tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="MySQL or MariaDB in the form of an older Trawl"):
+        check(tmp_path / "copy", "database.mysql", database)
