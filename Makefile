@@ -4,14 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 TOOLS := $(VENV)/.tools
-OTEL := $(VENV)/otel/.installed
 MCP := $(VENV)/mcp/.installed
 COMPOSE := $(VENV)/.compose
 LINT := $(MAKE) --no-print-directory lint # with MAKE in the recipe itself, `make -n test` would run it
 ATHERIS := $(VENV)/fuzz/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo attacks test test-all test-fast test-servers lint otel test-scrapy-redis try-scrapy try-releases test-real-forums try-page chaos deaths fuzz living bench peers format docs docs-site test-docs pictures looks stack lock wheels release sbom licences audit containers test-containers test-deployments test-manifests clean
+.PHONY: help install demo attacks test test-all test-fast test-servers lint test-scrapy-redis try-scrapy try-releases test-real-forums try-page chaos deaths fuzz living bench peers format docs docs-site test-docs pictures looks stack lock wheels release sbom licences audit containers test-containers test-deployments test-manifests clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,22 +37,16 @@ lint: $(TOOLS) ## Style, types and layers
 	@$(BIN)/mypy -n 2 || { test $$? = 2 && $(BIN)/mypy; } # 2: on a busy machine its workers may start too late
 	@$(BIN)/lint-imports --no-logo
 
-$(OTEL): $(TOOLS) # the packages of the extra `otel`, apart: redis-py loads them in every process that can import them
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --target $(VENV)/otel -c constraints.txt opentelemetry-sdk opentelemetry-exporter-otlp-proto-http 2>> $(VENV)/install.log \
-	  && touch $@ || echo "no packages of OpenTelemetry: the tests of traces skip"
-
 $(MCP): $(TOOLS) # the SDK of MCP, apart: it brings packages of OpenTelemetry
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --target $(VENV)/mcp -c constraints.txt mcp 2>> $(VENV)/install.log \
 	  && touch $@ || echo "no SDK of MCP: its test skips"
 
-otel: $(OTEL) ## Install what the tests of traces need into .venv/otel
-
-test: $(TOOLS) $(OTEL) $(MCP) ## The tests, eight at a time (most of them wait for processes), and meanwhile lint
+test: $(TOOLS) $(MCP) ## The tests, eight at a time (most of them wait for processes), and meanwhile lint
 	@nice -n 10 $(LINT) > $(VENV)/lint.log 2>&1 & lint=$$!; \
 	  SHORT_TESTS=1 $(BIN)/python -m pytest -q -n 8 --dist worksteal; tests=$$?; \
 	  wait $$lint || { cat $(VENV)/lint.log; exit 1; }; exit $$tests
 
-test-all: lint $(OTEL) $(MCP) ## The same with the long forms that `make test` leaves out (tests/conftest.py names them), each process started cold
+test-all: lint $(MCP) ## The same with the long forms that `make test` leaves out (tests/conftest.py names them), each process started cold
 	@COLD_STARTS=1 $(BIN)/python -m pytest -q -n 4 --dist worksteal
 
 test-fast: $(TOOLS) ## The unit tests that start no processes and take little, in 45 seconds

@@ -26,7 +26,6 @@ from celery.signals import (
     celeryd_init,
     worker_init,
     worker_process_init,
-    worker_process_shutdown,
 )
 
 from redis_components.embedded import redis_url
@@ -45,7 +44,6 @@ from workers.node.worker_setup import broker_of, load_ahead, own_tasks
 from workers.process import start_checks
 from workers.process.exit_kinds import shutdown_grace
 from workers.process.start_checks import check_login
-from workers.tracing import traces
 
 from .base import FleetTask, is_worth_a_line
 from .flower_crawlers import check_flower
@@ -154,11 +152,6 @@ def _worker_is_named(sender: Any = None, **_: Any) -> None:
 @beat_init.connect
 def _beat_is_named(**_: Any) -> None:
     identify(program="beat")
-
-
-@worker_process_shutdown.connect
-def _last_spans(**_: Any) -> None:
-    traces.close()  # a process of the pool ends without atexit
 
 
 @after_setup_logger.connect

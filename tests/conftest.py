@@ -105,7 +105,6 @@ LONG = re.compile(  # left out of `make test`, where a shorter form or another v
       | test_scheduler_crawl\.py::test_(sigterm_finishes|a_callback_that_computes)
       | test_scheduler_unfinished\.py::.*when_it_is_stopped
       | test_crawl_once\.py::test_(a_worker_of_threads|a_process_does_not_grow)
-      | test_traces\.py::test_(a_collector_that_is_away|a_share_of_none)
       | test_writer_faults\.py::test_(killed_at_any_instant|two_writers_at_once).*\[(sqlite|mysql)\]
       | test_storage_open\.py::test_several_processes.*\[(postgresql|mysql)\]
       | test_states\.py::test_order_batches.*\[(postgresql|mysql)\]

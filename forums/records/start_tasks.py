@@ -40,8 +40,6 @@ class ForumTask(msgspec.Struct, omit_defaults=True):
     """Maximum number of list pages; None: the site's limits."""
     since: str | None = None
     """Backfill: ISO 8601; threads without activity since then are left out. None: all."""
-    traceparent: str | None = None
-    """Span of its seed (`workers/tracing/traces.py`)."""
 
 
 class PostTask(msgspec.Struct, omit_defaults=True):
@@ -86,8 +84,6 @@ class PostTask(msgspec.Struct, omit_defaults=True):
     """Time of the opening post, from the list: ISO 8601."""
     last_activity: str | None = None
     """Time of the last post, from the list: ISO 8601."""
-    traceparent: str | None = None
-    """Span of its seed, or of the page that showed the change."""
 
 
 def thread_id(site: str, thread: str) -> str:

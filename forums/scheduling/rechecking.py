@@ -27,7 +27,7 @@ from redis_components.server.untrusted_values import server_time
 from redis_components.start_tasks.seeding import NamedTask, push_named
 from workers.fleet.holds import why_not_seeded
 
-from . import seed_plan, seeding
+from . import seed_plan
 from .seeding import Outcome, OutcomeKind, homes_of, of_seeding, seed_scans
 
 GRANTED_S = 60.0
@@ -126,11 +126,8 @@ def _send_checks(client: redis.Redis, keys: CrawlKeys, site: Site, due: Sequence
     names = [thread_id(site.name, thread.id) for thread in due]
     records = look_up(client, keys, names)
     checks = [_check(site, thread, records[name]) for name, thread in zip(names, due, strict=True)]
-    spans = seeding.begin_traces(checks)
     tasks = [NamedTask(name, encode(check)) for name, check in zip(names, checks, strict=True)]
-    waiting = push_named(client, keys, tasks, NEWEST_FIELDS, lane="later")
-    seeding.end_traces(spans)
-    return waiting
+    return push_named(client, keys, tasks, NEWEST_FIELDS, lane="later")
 
 
 def _check(site: Site, thread: DueThread, record: ThreadRecord | None) -> PostTask:

@@ -1,6 +1,4 @@
-"""Seeding of due forums, named forums, and single posts, and its outcomes: a kind for programs and a sentence for people, and the
-root spans of the traces of what was seeded (`workers/tracing/traces.py`).
-"""
+"""Seeding of due forums, named forums, and single posts, and its outcomes: a kind for programs and a sentence for people."""
 
 from __future__ import annotations
 
@@ -9,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
-from itertools import repeat
 from typing import get_args
 
 import redis
@@ -28,30 +25,9 @@ from redis_components.server.untrusted_values import server_time
 from redis_components.start_tasks import seeding
 from redis_components.start_tasks.seeding import NamedTask, Seed, Seeding, SeedOutcome
 from workers.fleet.holds import refuse_if_draining, why_not_seeded
-from workers.tracing import traces
-from workers.tracing.traces import Span
 
 from . import seed_plan
 from .seed_plan import Due, plan, watched, write_limits
-
-
-def begin_traces(tasks: Iterable[ForumTask | PostTask]) -> list[Span | None]:
-    """Begin a span for each task, and set the task's `traceparent`. None if tracing is off."""
-    spans = []
-    for task in tasks:
-        thread = task.post if isinstance(task, PostTask) else None
-        about = {"trawl.site": task.site, "trawl.forum": task.forum, "trawl.thread": thread, "trawl.mode": task.mode}
-        span = traces.begin("seed", about, kind="producer")
-        task.traceparent = traces.traceparent_of(span)
-        spans.append(span)
-    return spans
-
-
-def end_traces(spans: Sequence[Span | None], seeded: Iterable[bool] | None = None) -> None:
-    """End the spans of tasks that were seeded (`seeded` None: all); spans of other tasks are dropped."""
-    for span, is_seeded in zip(spans, repeat(True) if seeded is None else seeded, strict=False):
-        if span is not None and is_seeded:
-            span.end()
 
 
 class OutcomeKind(Enum):
@@ -189,10 +165,8 @@ def seed_scans(
         return {}
     if DatabaseClaim(client).holder() is None:
         _recall_threads(client)
-    spans = begin_traces(task for _, task, _ in scans)
     seeds = [Seed(id=name, data=encode(task), wait_s=wait_s) for name, task, wait_s in scans]
     ends = seeding.seed(client, keys_in(client, FORUM_LIST), seeds, max_pending=max_pending(), force=force)
-    end_traces(spans, (end.outcome is SeedOutcome.SEEDED for end in ends))
     return {one.id: end for one, end in zip(seeds, ends, strict=True)}
 
 
@@ -225,12 +199,9 @@ def refresh(client: redis.Redis, posts: Sequence[str], site: str, only: Part | N
     name = load_site(site).name
     refuse_if_draining(client, FORUM_DETAIL, name)
     tasks = [PostTask(site=name, post=post, only=only) for post in posts]
-    spans = begin_traces(tasks)
     apart = f"?{only}" if only else ""
     named = [NamedTask(thread_id(name, task.post) + apart, encode(task)) for task in tasks]
-    waiting = seeding.push_named(client, keys_in(client, FORUM_DETAIL), named, NEWEST_FIELDS)
-    end_traces(spans)
-    return waiting
+    return seeding.push_named(client, keys_in(client, FORUM_DETAIL), named, NEWEST_FIELDS)
 
 
 def _log_wrong(client: redis.Redis, wrong: Mapping[str, SiteError]) -> None:

@@ -26,7 +26,7 @@ from forum_reader.reading.reading_budget import TooMuchHere
 from forums.breaker.middleware import watch_of
 from forums.records import FORUM_WRITER
 from forums.records.items import file_digest
-from forums.records.start_tasks import NEWEST_FIELDS, ForumTask, PostTask
+from forums.records.start_tasks import NEWEST_FIELDS
 from forums.sites import PageGone, Site, SiteError, UnreadablePage, isolated, site_in_use
 from forums.state.keys import ForumFleetKeys
 from redis_components.connection import Patience
@@ -36,7 +36,6 @@ from redis_components.spiders import RedisSpider
 from workers.process import page_at_work
 from workers.process.page_at_work import PageAtWork
 from workers.state.registry import Registry
-from workers.tracing.traces import TRACEPARENT
 
 if TYPE_CHECKING:
     from scrapy.http import Response
@@ -104,7 +103,6 @@ class ForumSpider(RedisSpider):
     turn_by = "site"
     item_consumer = FORUM_WRITER
     newest_fields = NEWEST_FIELDS
-    items_carry_traceparent = True
 
     @classmethod
     def update_settings(cls, settings: BaseSettings) -> None:
@@ -170,13 +168,6 @@ def page_request(
         asking.url, method=asking.method, headers=asking.headers, body=asking.body, callback=callback, errback=errback,
         cb_kwargs=kwargs, meta=meta, dont_filter=True, priority=priority,
     )  # fmt: skip
-
-
-def following(request: Request, task: ForumTask | PostTask) -> Request:
-    """Add the trace context of the start task to the request."""
-    if task.traceparent:
-        request.meta[TRACEPARENT] = task.traceparent
-    return request
 
 
 def address_of(response: Response) -> str:

@@ -21,7 +21,7 @@ from redis_components.scheduler import set_aside
 from redis_components.scrapy_glue.conditional import is_unchanged
 from redis_components.scrapy_glue.page_tracker import reason_of
 
-from .base import ForumSpider, address_of, check_thread, following, page_request, read_page
+from .base import ForumSpider, address_of, check_thread, page_request, read_page
 from .odd_pages import (
     after_left_out,
     follow_left_out,
@@ -94,8 +94,8 @@ class ForumDetailSpider(ForumSpider):
         )
         if task.mode == "changed" or task.only == "comments" or site.pages.thread is None:
             cursor = task.cursor if first > 1 else None  # the cursor belongs to its last page
-            return following(self._comments(site, reading, cursor), task)
-        return following(self._opening(site, reading), task)
+            return self._comments(site, reading, cursor)
+        return self._opening(site, reading)
 
     def _page(self, site: Site, kind: PageKind, url: str, reading: Reading, left_out: MoreComments | None = None) -> Request:
         reading = msgspec.structs.replace(reading, asked=file_digest(site))

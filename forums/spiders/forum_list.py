@@ -24,7 +24,7 @@ from redis_components.scrapy_glue.engine import frontier_of
 from redis_components.scrapy_glue.page_tracker import reason_of
 from redis_components.start_tasks.seeding import in_overflow
 
-from .base import check_list, following, page_request, read_page
+from .base import check_list, page_request, read_page
 from .recent_messages import RecentState
 from .recent_scan import RecentSpider
 from .scan_plan import Change, Order, ScanState, begun, change_of, checks_of, is_gap, plan_page, task_of, told_until
@@ -83,7 +83,7 @@ class ForumListSpider(RecentSpider):
         TaskMustWait if the site file is missing or wrong.
         """
         task = msgspec.json.decode(data, type=ForumTask)
-        return following(self._first_page(site_of_task(self.crawler, task.site), task), task)
+        return self._first_page(site_of_task(self.crawler, task.site), task)
 
     def _first_page(self, site: Site, task: ForumTask) -> Request:
         if task.mode in ("recent", "back") and site.pages.recent is None:

@@ -22,8 +22,7 @@ from forums.state.thread_records import ThreadRecord
 from redis_components.frontier.messages import Lane
 from redis_components.scrapy_glue.conditional import is_unchanged
 from redis_components.scrapy_glue.engine import frontier_of
-from redis_components.scrapy_glue.page_tracker import current_page, reason_of
-from workers.tracing.traces import TRACEPARENT
+from redis_components.scrapy_glue.page_tracker import reason_of
 
 from .base import ForumSpider, page_request, read_page
 from .recent_messages import RecentPlan, RecentState, RecentSummary, plan_recent, record_with
@@ -57,8 +56,6 @@ class RecentSpider(ForumSpider):
     def feed_thread(self, task: PostTask, *, lane: Lane = "", because: str | None = None) -> None:
         """Feed a thread to `forum_detail`. `because`: a tag of the change, for sites without change tokens."""
         name = thread_id(task.site, task.post)
-        if (page := current_page.get()) is not None and page.request is not None:
-            task.traceparent = page.request.meta.get(TRACEPARENT)
         self.feed(name, task.token or because or "", encode(task), lane=lane, wide=is_wide(task), site=task.site)
 
     async def others_first(self, count: int) -> None:

@@ -1,8 +1,7 @@
 """Moves the item stream into the database: read in place, check, upsert, commit, report, and only then remove from the stream.
 
 A writer may die at any instant. Before the commit nothing has changed; after it, and before settling, the next writer stores the
-batch once more, without effect, because rows are upserted by their natural keys. So each item has its effect exactly once. The
-batch is the last span of the traces of its pages (`workers/tracing/traces.py`).
+batch once more, without effect, because rows are upserted by their natural keys. So each item has its effect exactly once.
 """
 
 from __future__ import annotations
@@ -10,11 +9,9 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import msgspec
 import redis
 
 from forums.records.stored import scan_task
@@ -24,41 +21,6 @@ from forums.storage.write.upsert import Written
 from redis_components.items.stream import ItemStream, new_token
 from workers.consumers import consume as loop
 from workers.consumers.consume import Outcome, Sink, Stored
-from workers.tracing import traces
-
-
-class _Traced(msgspec.Struct):
-    traceparent: str = ""
-
-
-_decoder = msgspec.json.Decoder(_Traced)
-
-
-@contextmanager
-def storing(payloads: Sequence[bytes]) -> Iterator[None]:
-    """Record a span for each page whose items are stored within. Payloads are not parsed if tracing is off."""
-    if not traces.is_on():
-        yield
-        return
-    began, error = time.time_ns(), ""
-    try:
-        yield
-    except Exception as failure:
-        error = type(failure).__name__
-        raise
-    finally:
-        for parent, items in Counter(map(_parent, payloads)).items():
-            about = {"trawl.items": items, "trawl.batch": len(payloads)}
-            if parent and (span := traces.begin("store", about, parent, kind="consumer", at_ns=began)):
-                span.end(error)
-
-
-def _parent(payload: bytes) -> str:
-    try:
-        return _decoder.decode(payload).traceparent
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return ""  # refused later, with its reason
-
 
 After = Callable[[Sequence[Item]], None]
 """A hook that is called with the items of each batch, in the stream's order, once they are committed and before they leave the
@@ -122,8 +84,7 @@ class ForumSink(Sink):
 
     def store(self, payloads: Sequence[bytes]) -> Stored:
         """Validate and store one batch; when this returns, it is committed. Raises StorageError, `redis.RedisError`."""
-        with storing(payloads):
-            self._last = last = _store(self._database, payloads)
+        self._last = last = _store(self._database, payloads)
         for hook, items in ((self._after, last.stored), (self._arrived, last.new)):
             if hook and items:
                 _notify(hook, items)

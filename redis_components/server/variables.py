@@ -39,7 +39,7 @@ RENAMED = {
 IN_FILE = (
     *("allow_private", "application", "bot_agent", "events_days", "exporter_hosts", "history_days", "job_retention_s"),
     *("log_files", "log_format", "log_level", "log_max_mb", "log_stream", "max_pending", "max_queued_threads", "parse_timeout_s"),
-    *("shutdown_grace_s", "signing_max_age", "task_modules", "thread_records", "traces_share"),
+    *("shutdown_grace_s", "signing_max_age", "task_modules", "thread_records"),
 )
 """Variables that may stand in [fleet] of `trawl.toml`: neither secrets nor addresses, and alike on all nodes."""
 _OLD_NAMES = {new: old for old, new in RENAMED.items()}

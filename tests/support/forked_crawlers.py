@@ -87,7 +87,7 @@ def fork(asked: Mapping[str, Any], files: Sequence[int], programs: Sequence[str]
     parent = os.getpid() if command[: len(tie)] == tie else 0
     command = command[len(tie) :] if parent else command
     what = command[len(begin)] if command[: len(begin)] == begin else ""
-    if what not in programs or any(name.startswith("OTEL_") for name in environment):
+    if what not in programs:
         return None
     if pid := os.fork():
         return pid

@@ -39,7 +39,6 @@ from workers.process.memory import leave_on_memory_error, offer_to_oom_killer
 from workers.process.options import CrawlerOptions, own_options
 from workers.process.pipes import Parent, StopSignals, announce
 from workers.process.start_checks import reach_redis
-from workers.tracing import traces
 
 from . import scrapy_internals
 from .process import CrawlerProcess
@@ -81,7 +80,7 @@ def main(options: CrawlerOptions, turns: Turns | None = None) -> ExitKind:
         job = options.spider if options.job_of else ""
         slot = f"{options.spider}/{options.slot.number}" if options.slot else ""
         identify(program="crawler", node=options.node, service=options.job_of or options.spider, slot=slot, job=job)
-        log = CrawlerLog(lambda: page_at_work.fields() | traces.fields())
+        log = CrawlerLog(page_at_work.fields)
         log.take_over(settings)
         if is_first:
             configure_logging(settings)
@@ -133,8 +132,6 @@ def _keep_log(options: CrawlerOptions) -> None:
 
 def leave(kind: ExitKind, pulse_fd: int | None) -> None:
     """End the process now: threads of the reactor's pool are not daemons and may never end."""
-    if kind is not ExitKind.LOST_SLOT:
-        traces.close()
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -37,7 +37,6 @@ from workers.consumers.run_files import MEMBER
 from workers.raw_pages.store import RawPage, RawPageStats, prune, raw_dir
 from workers.state.group_runs import ELSEWHERE, ERROR, FIELDS, KEPT_AS, LOST, MOST_FIELDS, PAGES, RAISED, RUN, URL, WALL, WALLS
 from workers.state.keys import FleetKeys
-from workers.tracing.page_spans import add_page_spans
 
 from .crawl_record import bound_items, check_own_settings
 from .setting_types import with_spiders_own
@@ -251,7 +250,6 @@ def adapt(settings: Settings, spider: type[Spider], options: CrawlerOptions, url
         first = options.slot is None or options.slot.number == 0
         share_job(settings, spider, options.job_of, first=first)
     hand_over(settings, spider, url)
-    add_page_spans(settings)
     if options.alone:
         crawl_alone(settings, spider)
 

@@ -215,26 +215,6 @@ class Logs(Variables):
     )
 
 
-class Traces(Variables):
-    """Traces"""
-
-    traces_url: str | None = declare(
-        None,
-        "collector of OpenTelemetry, by OTLP over HTTP, as `http://collector:4318`; needs the extra `otel`"
-        " ([monitoring.md](../monitoring.md#traces))",
-        rule="must be http://HOST:PORT or https://HOST, without a login: OTEL_EXPORTER_OTLP_HEADERS has that",
-        shown="none: no spans",
-        pattern=r"^(https?://[^/\s@?#]+(/[^\s?#]*)?)?$",
-    )
-    traces_share: Number = declare(
-        1.0,
-        "share of the seeds, from 0 to 1, whose traces are sent",
-        rule="must be a number from 0 to 1",
-        ge=0,
-        le=1,
-    )
-
-
 class Flower(Variables):
     """Flower"""
 
@@ -356,7 +336,6 @@ GROUPS: tuple[type[Variables], ...] = (
     Health,
     Crawlers,
     Logs,
-    Traces,
     FleetApplication,
     Signing,
     Exporter,

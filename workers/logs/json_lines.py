@@ -7,11 +7,10 @@
 | `exception`                          | the traceback, where one was logged                                      |
 | `program`, `node`, `service`, `slot` | the source: worker, beat, crawler …; `pid` too; `job` of a finite crawl  |
 | `site`, `url`, `kind`                | the page that was being read at that time                                |
-| `trace_id`                           | the trace that it belongs to, where spans are sent                       |
 
 A field that is unknown is left out. Foreign text cannot act on a terminal, and no line break stands within a line.
 
-`identify` names the source of this process's lines and spans. `never_wait` keeps a process that supervises from blocking on a
+`identify` names the source of this process's lines. `never_wait` keeps a process that supervises from blocking on a
 terminal, a pipe or a disk: lines that cannot be written in time are dropped.
 """
 

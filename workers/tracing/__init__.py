@@ -1,1 +1,0 @@
-"""Traces of pages and tasks, by OpenTelemetry."""
