@@ -64,7 +64,7 @@ COMMANDS = {  # in the order of the help: panel, the function or group in `cli.c
     "migrate": (REPAIR, "migrate.app", "Continue a crawl that another package started."),
     "api": (SETUP, "up.api", "Serve the fleet's HTTP API, with scrapyd's schedule.json."),
     "mcp": (SETUP, "mcp.mcp", "Answer the questions of programs about fleet and posts (Model Context Protocol)."),
-    "config": (SETUP, "config.app", "Show the configuration; print Redis users and systemd units; the key of signed requests."),
+    "config": (SETUP, "config.app", "Show the configuration; print Redis users and systemd units."),
 }
 
 SYNONYMS = {"groups": ("run", "groups"), "runs": ("run",), "refresh": ("forums", "refresh")}
@@ -95,8 +95,6 @@ RENAMED = {  # until the release after 0.1
     "crawl": "crawl-once",
     "acl": "config acl",
     "systemd": "config systemd",
-    "bot": "config signing-key",
-    "signing-key": "config signing-key",
     "notify": "events notify",
 }
 HELP = ("-h", "--help")

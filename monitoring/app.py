@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse, PlainTextResponse, Response
-
-from workers.http.sign_requests import DIRECTORY, MEDIA_TYPE, bot_identity
+from fastapi import FastAPI
+from fastapi.responses import PlainTextResponse, Response
 
 from .api.access import NO_TOKENS, Tokens
 from .client_limits import LOOPBACK, HostCheck
@@ -53,15 +51,6 @@ def create_app(source: Source, *, hosts: Collection[str] = LOOPBACK, tokens: Tok
     def ready() -> PlainTextResponse:
         """Answer 200 `ok` while the fleet works, or 503 and a line for each fault, with the next step."""
         return readiness(look())
-
-    @app.get(DIRECTORY)
-    def bot_directory(request: Request) -> Response:
-        """Return the public key of the fleet's signed requests; 404 where they are not signed."""
-        identity = bot_identity()
-        if identity is None:
-            return PlainTextResponse("requests are not signed\n", status_code=404)
-        headers = {**identity.directory_headers(str(request.url)), "Cache-Control": "max-age=86400"}
-        return JSONResponse(identity.directory(), media_type=MEDIA_TYPE, headers=headers)
 
     desk = Desk(look, source.client, source.name, source.url, Login(tokens))
     app.include_router(login_routes(desk))

@@ -72,8 +72,7 @@ DOWNLOAD_HANDLERS = {
 }
 ALLOW_PRIVATE_ADDRESSES = _VARIABLES.allow_private  # a name's owner must not choose an address in our network
 DOWNLOADER_MIDDLEWARES = {  # of any spider; those of the forum spiders are in `forums/spiders/base.py`
-    "redis_components.scrapy_glue.conditional.ConditionalRequests": 940,  # 304; innermost, as the next one
-    "workers.http.sign_requests.SignRequests": 960,  # its headers hold for one request; without a key it is not there
+    "redis_components.scrapy_glue.conditional.ConditionalRequests": 940,  # 304; innermost
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,  # the next one in its place
     "redis_components.scrapy_glue.robots.RobotsTxt": 100,  # once for the fleet; Scrapy's lets waiting pages pass
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,  # the next one in its place

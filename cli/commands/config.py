@@ -12,7 +12,7 @@ import typer
 from cli.access import redis_client, running_url
 from cli.views.environment import Row, rows, unknown
 from cli.views.options import AsJson, command_group
-from cli.views.output import complain, counted, echo, print_json, report, write_private
+from cli.views.output import complain, counted, echo, print_json, report
 from cli.views.tables import show
 from redis_components.errors import ConfigError, RedisUnavailable
 from redis_components.server.url import impatient
@@ -21,10 +21,8 @@ from .acl import acl
 from .init import systemd
 
 app = command_group()
-signing_key = command_group(help="The key by which sites recognise the fleet (Web Bot Auth).")
 app.command()(acl)
 app.command()(systemd)
-app.add_typer(signing_key, name="signing-key")
 
 
 @app.callback()
@@ -195,38 +193,3 @@ def _joined(old: list[tuple[Path, tuple[str, ...]]], target: Path) -> str:
                 return joined
     files = " and ".join(str(path) for path, _ in old)
     raise ConfigError(f"{files}: there are keys outside of a table: write each table as [TABLE.NAME], then convert again")
-
-
-@signing_key.command("new")
-def new_key_file(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where the private key is written; it must not exist.")],
-) -> int:
-    """Make a key: the private part goes into FILE, readable by you alone.
-
-    Then set TRAWL_BOT_KEY_FILE=FILE and TRAWL_BOT_AGENT=https://…, the place that serves what `trawl config signing-key show`
-    prints.
-
-    **Example:** `trawl config signing-key new bot.pem`
-    """
-    from workers.http.sign_requests import BotIdentity, new_key
-
-    key = new_key()
-    write_private(file, key.decode())
-    echo(f"{file}: the private key; sites know it as {BotIdentity(key.decode(), '').key_id}")
-    echo(f"Set TRAWL_BOT_KEY_FILE={file.resolve()} and TRAWL_BOT_AGENT=https://…, where its public part is served.")
-    return 0
-
-
-@signing_key.command("show")
-def show_key() -> int:
-    """Print the public key as a site wants it, and where it is to be served. The exporter serves it, too."""
-    from workers.http.sign_requests import DIRECTORY, bot_identity
-
-    identity = bot_identity()
-    if identity is None:
-        raise ConfigError(
-            "requests are not signed: make a key with `trawl config signing-key new FILE`, and set the variables that it prints"
-        )
-    echo(f"{identity.agent.rstrip('/')}{DIRECTORY} is to answer with:", stderr=True)
-    print_json(identity.directory())
-    return 0

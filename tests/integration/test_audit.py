@@ -136,8 +136,6 @@ SHOWING = {
         "services list",
         "services show",
         "services versions list",
-        "config signing-key new",
-        "config signing-key show",
         "sites check",
     ),
     *("sites list", "sites new", "sites show", "sql", "status", "upgrade", "why"),

@@ -266,24 +266,6 @@ class Signing(Variables):
     )
 
 
-class BotAuth(Variables):
-    """Signed requests"""
-
-    bot_key: Annotated[Secret | None, EmptyIsNone] = declare(
-        None,
-        "private Ed25519 key (PEM) with which requests to sites are signed; better in a file, `TRAWL_BOT_KEY_FILE`"
-        " ([politeness.md](../politeness.md#proof-of-who-you-are))",
-        shown="none: requests are not signed",
-    )
-    bot_agent: str = declare(
-        "",
-        "https URL of the place that serves the public key to sites",
-        shown="none",
-        rule="must be an https URL without a path, as https://bot.example.org",
-        pattern=r"^(https://[A-Za-z0-9.:\[\]-]{1,255})?$",
-    )
-
-
 class S3(Variables):
     """S3-compatible storage"""
 
@@ -341,7 +323,6 @@ GROUPS: tuple[type[Variables], ...] = (
     Exporter,
     Api,
     S3,
-    BotAuth,
     Flower,
     Tool,
 )

@@ -1,1 +1,1 @@
-"""Guarded connections, allowed addresses, signed requests: HTTP of every process of the fleet."""
+"""Guarded connections and allowed addresses: HTTP of every process of the fleet."""

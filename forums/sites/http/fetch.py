@@ -38,7 +38,6 @@ from redis_components.politeness.robots_cache import readable
 from redis_components.server.printable import in_words
 from workers.http.connector import GuardedConnector, PrivateAddress, allowing
 from workers.http.public_addresses import Allowance, private_addresses_allowed
-from workers.http.sign_requests import bot_identity
 
 from .politeness import USER_AGENT, headers_for, user_agent
 
@@ -145,7 +144,6 @@ class Visitor:
         limits: VisitLimits | None = None,
     ) -> None:
         self._limits = limits
-        self._identity = bot_identity()
         self._delay_s = site.politeness.crawler_delay_s if site else STRANGER_DELAY_S
         self._default_agent = agent
         self._obey_robots = site.politeness.obey_robots if site else obey_robots
@@ -219,8 +217,7 @@ class Visitor:
         return (user_agent(self._site) if self._site else None) or self._default_agent
 
     def _headers(self, url: str) -> dict[str, str]:
-        named = (headers_for(self._site, url) if self._site else {}) or {"User-Agent": self._agent()}
-        return named | self._identity.headers_for(url) if self._identity else named
+        return (headers_for(self._site, url) if self._site else {}) or {"User-Agent": self._agent()}
 
     async def _request(self, url: str, page: PageRequest | None = None) -> _Answer:
         await asyncio.sleep(max(0.0, self._next_at - time.monotonic()))
