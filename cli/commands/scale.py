@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import redis
 import typer
 
 from cli.access import redis_client
 from cli.views.fleet_tables import in_trouble_first, node_columns, node_json
-from cli.views.options import AsJson, command_group
-from cli.views.output import complain, in_plain_json, report
+from cli.views.options import AsJson
+from cli.views.output import complain, report
 from cli.views.tables import Columns, show
 from redis_components.errors import ConfigError
 from redis_components.server.untrusted_values import server_time
@@ -21,7 +20,6 @@ from workers.environment.declaration import check_size
 from workers.environment.machine import CRAWLER_BYTES, crawlers_in_memory
 from workers.fleet import sizes
 from workers.fleet.autoscale import check_policy
-from workers.fleet.capacity_plan import Demand, plan
 from workers.fleet.sizes import desired_fleet, largest_fleet
 from workers.state.nodes import Nodes, unplaced
 from workers.state.registry import Registry
@@ -189,11 +187,7 @@ def too_much_for_machine(crawlers: int, memory: int) -> str:
     )
 
 
-app = command_group()
-
-
-@app.command("list")
-def list_nodes(as_json: AsJson = False) -> int:
+def nodes(as_json: AsJson = False) -> int:
     """Show the nodes: their services, crawlers and capacity, and whether they are drained.
 
     A node is a Celery worker that consumes the queue of a service (`-Q crawlers.forum_detail`), or of all (`-Q crawlers`). A node
@@ -208,59 +202,4 @@ def list_nodes(as_json: AsJson = False) -> int:
         found, now = Nodes(client).all(), server_time(client)
     empty = "No node is running. Start one with `trawl up`, or with `celery -A tasks worker`."
     show(in_trouble_first(found, now), node_columns(now), as_json, empty=empty, whole=[node_json(one, now) for one in found])
-    return 0
-
-
-_BIG = 1_000_000_000_000
-
-
-@app.command()
-def capacity(
-    pages_per_second: Annotated[float, typer.Argument(metavar="PAGES_PER_SECOND", help="Of all sites.", min=0.001, max=1e6)],
-    latency: Annotated[float, typer.Option(metavar="S", help="Seconds from a request to its page.", min=0.0, max=600)] = 0.5,
-    kind: Annotated[Literal["json", "html", "browser"], typer.Option(help="Of the pages.")] = "html",
-    rows: Annotated[float, typer.Option(metavar="N", help="Posts and comments on a page.", min=0, max=1e5)] = 10.0,
-    queued: Annotated[int, typer.Option(metavar="N", help="Most requests that wait at one time.", min=0, max=_BIG)] = 0,
-    seen: Annotated[int, typer.Option(metavar="N", help="URLs that the dupefilter holds.", min=0, max=_BIG)] = 0,
-    threads: Annotated[int, typer.Option(metavar="N", help="Threads that are watched.", min=0, max=_BIG)] = 0,
-    stored: Annotated[int, typer.Option(metavar="N", help="Posts and comments in the database.", min=0, max=_BIG)] = 0,
-    as_json: AsJson = False,
-) -> int:
-    """Compute what a fleet needs: crawlers, cores, memory, Redis operations, rows per second. Nothing is started.
-
-    The constants were measured on two cores (`benchmarks/results`, named in `workers/fleet/capacity_plan.py`). Your cores and
-    pages are others: take it for a first guess, and look at `trawl status` then. Planned are 60 % of each core and of each
-    crawler's requests at a time. `--kind browser` is for a download handler that opens each page in a headless Chromium.
-
-    **Examples:**
-
-        trawl nodes capacity 20
-        trawl nodes capacity 200 --kind json --threads 2000000 --queued 500000
-    """
-    if not all(map(math.isfinite, (pages_per_second, latency, rows))):
-        raise ConfigError("PAGES_PER_SECOND, --latency and --rows are numbers, such as 20 or 0.5")
-    demand = Demand(
-        pages_per_s=pages_per_second,
-        latency_s=latency,
-        kind=kind,
-        rows_per_page=rows,
-        queued=queued,
-        seen=seen,
-        threads=threads,
-        stored=stored,
-    )
-    found = plan(demand)
-    report(
-        as_json,
-        in_plain_json(found) | {"warnings": found.warnings},
-        f"crawlers            {found.crawlers:,}",
-        f"cores for them      {found.cores:.1f}",
-        f"memory of nodes     {found.nodes_mib:,} MiB",
-        f"memory of Redis     {found.redis_mib:,} MiB",
-        f"Redis operations    {found.redis_commands_per_s:,.0f}/s, {found.redis_core:.0%} of a core",
-        f"database            {found.rows_per_s:,.0f} rows/s, {found.writer:.0%} of what one writer stores into SQLite",
-        f"disk of database    {found.database_mib:,} MiB",
-    )
-    for warning in () if as_json else found.warnings:
-        complain(warning)
     return 0

@@ -123,8 +123,7 @@ SHOWING = {
     *("events tail", "export", "forums list", "health", "history", "init", "items list", "job list", "job show", "logs"),
     *(
         "mcp",
-        "nodes capacity",
-        "nodes list",
+        "nodes",
         "events notify alarms",
         "events notify test",
         "read",

@@ -82,7 +82,7 @@ def test_every_command_has_a_help_with_an_example(trawl: Trawl) -> None:
         "forums backfill",
         "scale",
         "status",
-        "nodes list",
+        "nodes",
         "roll",
         "autoscale",
         "export",
