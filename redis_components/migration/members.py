@@ -83,14 +83,6 @@ def size_of(client: redis.Redis, key: str, kind: str) -> int:
     return int(sizes[kind](key)) if kind in sizes else 0
 
 
-def bytes_of(client: redis.Redis, *keys: str) -> int:
-    """Return Redis's memory for these keys, estimated from its samples; 0 where it is not available."""
-    try:
-        return sum(client.memory_usage(key) or 0 for key in keys)
-    except redis.ResponseError:  # a user without the right to ask
-        return 0
-
-
 def oldest(client: redis.Redis, key: str, kind: str, count: int) -> list[bytes]:
     """Return the first `count` members of a sorted set; of a list the oldest ones: scrapy-redis writes at its head."""
     found: Any = []
@@ -100,15 +92,6 @@ def oldest(client: redis.Redis, key: str, kind: str, count: int) -> list[bytes]:
         written: Any = client.lrange(key, -count, -1)
         found = written[::-1]
     return list(found)
-
-
-def windows(client: redis.Redis, key: str, kind: str, size: int = WINDOW) -> Iterator[list[bytes]]:
-    """Yield all members of a list or a sorted set, in batches; while others write, some may be left out or come twice."""
-    read: Any = client.zrange if kind == "zset" else client.lrange
-    place = 0
-    while found := list(read(key, place, place + size - 1)):
-        yield found
-        place += len(found)
 
 
 def scanned(client: redis.Redis, key: str, kind: str, count: int = SCAN) -> Iterator[list[bytes]]:

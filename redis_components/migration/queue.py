@@ -4,9 +4,7 @@ method, a request class) are looked up when the request is crawled.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha1
@@ -17,10 +15,9 @@ from scrapy import Request, Spider
 
 from redis_components.codec import values
 from redis_components.codec.requests import RequestCodec
-from redis_components.errors import BadStartTask, CodecError, ConfigError, LayoutError, Undecodable
+from redis_components.errors import CodecError, ConfigError, LayoutError, Undecodable
 from redis_components.frontier.messages import QueueOrder
 from redis_components.server.scripts import script
-from redis_components.start_tasks.seeding import read
 
 from .members import (
     BothKeys,
@@ -30,11 +27,9 @@ from .members import (
     is_pickle,
     kind_of,
     oldest,
-    scanned,
     set_aside,
     size_of,
     strangers,
-    windows,
 )
 
 _ARGUMENTS = frozenset(Request.attributes) - {"callback", "errback"}
@@ -201,23 +196,6 @@ def import_requests(
     return report
 
 
-def try_requests(client: redis.Redis, keys: BothKeys, found: QueueFound, *, as_is: bool, progress: Progress) -> QueueReport:
-    """Return the report of `import_requests`, without changing anything."""
-    report, reader = QueueReport(found=found.total), PickleReader()
-    for members in _all_members(client, keys, found):
-        _count(report, _fates(reader, members, as_is=as_is))
-        progress(report.imported + report.dead.total(), report.found)
-    return report
-
-
-def _all_members(client: redis.Redis, keys: BothKeys, found: QueueFound) -> Iterator[list[bytes]]:
-    if found.aside:
-        yield from windows(client, keys.theirs.foreign_requests(), found.kind)
-    if found.foreign:
-        read = windows(client, keys.theirs.requests, "list") if found.kind == "list" else strangers(client, keys.theirs.requests)
-        yield from read
-
-
 def _fates(reader: PickleReader, members: list[bytes], *, as_is: bool) -> list[Fate]:
     if as_is:
         return [Fate(word="kept") for _ in members]
@@ -246,69 +224,3 @@ def _count(report: QueueReport, fates: list[Fate]) -> None:
         report.imported += 1
         if fate.request_class and not fate.request_class.startswith("scrapy.http."):
             report.classes[fate.request_class] += 1
-
-
-MOST_LOOKED_AT = 10_000
-"""Tasks of each key that are read where none shall be changed."""
-
-
-@dataclass(kw_only=True)
-class StartTasksReport:
-    """The start tasks in one start key."""
-
-    key: str
-    waiting: int = 0
-    looked_at: int = 0
-    convertible: int = 0  # with fields that scrapy-redis would send as a form
-    converted: int = 0
-    refused: Counter[str] = field(default_factory=Counter)  # by the reason with which a crawler would set them aside
-
-
-def converted(data: bytes) -> bytes | None:
-    """Return the task with its form in `formdata`; None for one that is fine. Raises BadStartTask for other faults."""
-    try:
-        read(data)
-    except BadStartTask:
-        try:
-            fields = json.loads(data)
-            known = {"url": fields.pop("url"), "method": fields.pop("method", "GET"), "meta": fields.pop("meta", {})}
-        except (ValueError, AttributeError, LookupError, TypeError):  # no JSON, no object, no url
-            fields = None
-        if not fields:
-            raise
-        mended = json.dumps({**known, "formdata": fields}, ensure_ascii=False).encode()
-        read(mended)
-        return mended
-    return None
-
-
-def look_or_convert(client: redis.Redis, key: str, *, convert: bool) -> StartTasksReport:
-    """Read what waits in `key`; with `convert` rewrite what needs it. May be repeated; producers may go on meanwhile."""
-    kind = kind_of(client, key)
-    report = StartTasksReport(key=key, waiting=size_of(client, key, kind))
-    for place, tasks in _batches(client, key, kind):
-        changes: list[str | bytes | int] = []
-        for offset, data in enumerate(tasks):
-            try:
-                mended = converted(data)
-            except BadStartTask as refusal:
-                report.refused[str(refusal)] += 1
-                continue
-            if mended is not None:
-                changes += (place + offset if kind == "list" else "", data, mended)
-        report.looked_at += len(tasks)
-        report.convertible += len(changes) // 3
-        if changes and convert:
-            report.converted += int(script("import_start_tasks")(client, {"start_tasks": key}, {"changes": changes}))
-        elif not convert and report.looked_at >= MOST_LOOKED_AT:
-            break
-    return report
-
-
-def _batches(client: redis.Redis, key: str, kind: str) -> Iterator[tuple[int, list[bytes]]]:
-    """Yield all tasks, in batches with their place in a list; from a set or zset one may come twice."""
-    place = 0
-    if kind in ("list", "set", "zset"):
-        for tasks in windows(client, key, kind, BATCH) if kind == "list" else scanned(client, key, kind, BATCH):
-            yield place, tasks
-            place += len(tasks)

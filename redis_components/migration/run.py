@@ -30,13 +30,11 @@ from redis_components.queue import order_of
 from redis_components.scrapy_glue.engine import crawl_keys
 from redis_components.server.names import namespace_of, prefixed
 from redis_components.setting_values import object_of
-from redis_components.spiders import RedisMixin
 
 from . import fingerprints, queue
-from . import fingerprints as algorithm
-from .fingerprints import FingerprintsFound, FingerprintsReport, Recognised
-from .members import BothKeys, bytes_of
-from .queue import Members, QueueFound, QueueReport, StartTasksReport, look_or_convert
+from .fingerprints import FingerprintsFound, FingerprintsReport
+from .members import BothKeys
+from .queue import Members, QueueFound, QueueReport
 
 
 class StartKey(NamedTuple):
@@ -56,7 +54,6 @@ class Project:
     order: QueueOrder | None  # None: a queue class of the project's own, which goes on with what it has stored
     filter: Filter | None  # None: the project has its own dupefilter class
     keeps_payloads: bool  # SCHEDULER_SERIALIZER reads what scrapy-redis stored
-    own_start_tasks: bool  # the spider reads start tasks of another form
 
 
 def project_of(spider: str, module: str | None = None) -> Project:
@@ -81,7 +78,6 @@ def project_of(spider: str, module: str | None = None) -> Project:
         order=order_of(queue),
         filter=_filter(settings),
         keeps_payloads=bool(settings.get("SCHEDULER_SERIALIZER")),
-        own_start_tasks=getattr(cls, "make_request_from_data", None) not in (None, RedisMixin.make_request_from_data),
     )
 
 
@@ -146,10 +142,7 @@ class Options:
     """The operator's options."""
 
     allow_pickle: bool = False
-    as_is: bool = False  # payloads stay as they are, for the serializer that the project has
     order: QueueOrder | None = None  # of a queue that is a list, where the project does not name one
-    convert_start_tasks: bool = False  # move what scrapy-redis sent as a form into `formdata`
-    dry_run: bool = False
     watch_s: float = 6.0  # time to look for crawlers of scrapy-redis; 0: not at all
 
 
@@ -159,32 +152,26 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(kw_only=True)
 class MigrationReport:
-    """The outcome of an import, or of a dry run."""
+    """The outcome of an import."""
 
     spider: str
-    dry_run: bool
-    at_work: str | None = None  # a crawler of scrapy-redis that works there
-    as_is: bool = False  # payloads were left as they are
     requests: QueueReport = field(default_factory=QueueReport)
     fingerprints: FingerprintsReport = field(default_factory=FingerprintsReport)
-    fingerprinter: Recognised | None = None
-    start_tasks: list[StartTasksReport] = field(default_factory=list)  # empty where the spider reads them itself
     late: int = 0  # requests and fingerprints that an old crawler has written meanwhile
-    bytes_before: int = 0
-    bytes_after: int = 0
     seconds: float = 0.0
 
 
 def migrate(client: redis.Redis, spider: str, project: Project, options: Options, progress: Progress) -> MigrationReport:
-    """Import the keys that scrapy-redis left of one spider's crawl; with `dry_run` only report the outcome.
+    """Import the keys that scrapy-redis left of one spider's crawl.
 
     Raises ConfigError where an option is missing, TrawlError while a crawler of either package works there.
     """
     began = time.monotonic()
-    report = MigrationReport(spider=spider, dry_run=options.dry_run)
+    report = MigrationReport(spider=spider)
     _Import(client=client, project=project, options=options, report=report, progress=progress).run()
-    if not project.own_start_tasks:
-        report.start_tasks = [_start_tasks(client, key, options) for key in project.start_keys]
+    for key in project.start_keys:  # under a namespace they move with the crawl, unless ours already has tasks
+        if key.theirs != key.ours and client.exists(key.theirs):
+            client.renamenx(key.theirs, key.ours)
     report.seconds = time.monotonic() - began
     return report
 
@@ -201,24 +188,17 @@ class _Import:
 
     def __post_init__(self) -> None:
         self._keys = self.project.keys
-        self._as_is = self.options.as_is or self.project.keeps_payloads
+        self._as_is = self.project.keeps_payloads
 
     def run(self) -> None:
-        """Look, check, and import, or report the outcome of a dry run."""
+        """Look, check, and import."""
         found, known = self._look()
         if not found.total and not known.total:
             return
-        self.report.as_is = self._as_is and found.total > 0
         order = queue.order_of(found, self.options.order or self.project.order)
         self._check_members(found)
         self._watch()
-        self.report.bytes_before = self._bytes()
-        if found.members is Members.PICKLES and self.options.allow_pickle:
-            self.report.fingerprinter = algorithm.recognise(self.client, self._keys, found)
-        if self.options.dry_run:
-            self._try(found, known)
-        else:
-            self._do(found, known, order)
+        self._do(found, known, order)
 
     def _look(self) -> tuple[QueueFound, FingerprintsFound]:
         """Return the content to import; the project's own classes go on with what they have stored, so that is left alone."""
@@ -230,27 +210,18 @@ class _Import:
         if found.members is Members.PICKLES and not self._as_is and not self.options.allow_pickle:
             raise ConfigError(
                 "the queue holds pickles, which can run code when they are read: add --allow-pickle, and a process that is shut"
-                " in reads them; or keep them as they are with SCHEDULER_SERIALIZER = 'redis_components.picklecompat' and --as-is"
+                " in reads them; or keep them as they are with SCHEDULER_SERIALIZER = 'redis_components.picklecompat'"
             )
         if found.members is Members.OTHER and not self._as_is:
             raise ConfigError(
-                "the queue holds no pickles, so they are of a SCHEDULER_SERIALIZER of the project: keep that setting, and add"
-                " --as-is"
+                "the queue holds no pickles, so they are of a SCHEDULER_SERIALIZER of the project: keep that setting"
             )
 
     def _watch(self) -> None:
-        if self.options.watch_s:
-            self.report.at_work = seen_at_work(self.client, self._keys.theirs, self.options.watch_s)
-        if self.report.at_work and not self.options.dry_run:
-            raise TrawlError(
-                f"a crawler of scrapy-redis works there, {self.report.at_work}: stop all of them first; nothing was changed"
-            )
-
-    def _try(self, found: QueueFound, known: FingerprintsFound) -> None:
-        self.report.fingerprints = FingerprintsReport(found=known.total, imported=known.total)
-        self.report.requests = queue.try_requests(
-            self.client, self._keys, found, as_is=self._as_is, progress=self._part("requests")
-        )
+        if not self.options.watch_s:
+            return
+        if at_work := seen_at_work(self.client, self._keys.theirs, self.options.watch_s):
+            raise TrawlError(f"a crawler of scrapy-redis works there, {at_work}: stop all of them first; nothing was changed")
 
     def _do(self, found: QueueFound, known: FingerprintsFound, order: QueueOrder) -> None:
         queue.put_aside(self.client, self._keys, found)  # first: from now on nothing of old crawlers can be taken for ours
@@ -262,20 +233,6 @@ class _Import:
             self.client, self._keys, found, order, as_is=self._as_is, progress=self._part("requests")
         )
         self.report.late = sum(one.foreign for one in self._look())
-        self.report.bytes_after = self._bytes()
-
-    def _bytes(self) -> int:
-        ours, theirs = self._keys.ours, self._keys.theirs
-        both = {ours.requests, ours.dupefilter, theirs.requests, theirs.dupefilter}
-        return bytes_of(self.client, *both, theirs.foreign_requests(), theirs.foreign_fingerprints())
 
     def _part(self, what: str) -> Callable[[int, int], None]:
         return lambda done, total: self.progress(what, done, total)
-
-
-def _start_tasks(client: redis.Redis, key: StartKey, options: Options) -> StartTasksReport:
-    """Import the start tasks of one key; under a namespace they move with the crawl, unless ours already has tasks."""
-    if key.theirs != key.ours and not options.dry_run and client.exists(key.theirs):
-        client.renamenx(key.theirs, key.ours)
-    read = key.ours if client.exists(key.ours) else key.theirs
-    return look_or_convert(client, read, convert=options.convert_start_tasks and not options.dry_run)

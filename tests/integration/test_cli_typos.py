@@ -111,7 +111,7 @@ def test_who_is_known_from_redis_or_the_database_alone_is_not_refused(
     assert trawl("dead", "--spider", "books").code == 0
     assert trawl("dupefilter", "books").code == 0
     redis_client.rpush("old:requests", b"x")
-    said = trawl("migrate", "scrapy-redis", "old", "--watch", "0", "--dry-run", "--order", "fifo")
+    said = trawl("migrate", "scrapy-redis", "old", "--watch", "0", "--order", "fifo")
     assert "unknown spider" not in said.err
     with Database.from_url(f"sqlite:///{tmp_path}/data/trawl.sqlite").open() as database:
         database.write([parse(wire(post(site="removed")))])

@@ -9,7 +9,6 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from hashlib import sha1
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from scrapy import Request
 from scrapy.settings import Settings
 
 from cli.main import main
-from redis_components import dupefilter, fingerprint, picklecompat
+from redis_components import dupefilter, picklecompat
 from redis_components import filters as filter_access
 from redis_components.admin.dead_letters import newest, replay
 from redis_components.filters import PlainSet
@@ -86,9 +85,6 @@ def test_queue_and_dupefilter_are_imported_and_a_second_run_does_nothing(migrate
     said = migrate("--allow-pickle")
     assert said.code == 0
     assert (said["requests"]["imported"], said["requests"]["dead"], said["fingerprints"]["imported"]) == (50, {}, 51)
-    assert said["fingerprinter"]["setting"] == "redis_components.fingerprint.ScrapyRedisFingerprinter"
-    assert said["fingerprinter"]["matching"] == said["fingerprinter"]["tried"] == 50
-    assert said["bytes_after"] < said["bytes_before"]
     assert {len(member) for member in redis_client.smembers(KEYS.dupefilter)} == {20}
     assert redis_client.exists(ASIDE, FILTER_ASIDE) == 0
     before = contents(redis_client)
@@ -108,18 +104,6 @@ def test_a_list_is_imported_in_the_order_of_its_queue_class(
     assert urls(redis_client, queue) == (in_order if order == "fifo" else in_order[::-1])
 
 
-@pytest.mark.parametrize("class_name", ["ScrapyRedisFingerprinter", "OldScrapyFingerprinter", None])
-def test_the_algorithm_of_the_fingerprints_is_found_out(
-    class_name: str | None, migrate: Migrate, redis_client: redis.Redis
-) -> None:
-    put_zset(redis_client, KEYS.requests, REQUESTS)
-    algorithm = getattr(fingerprint, class_name)().fingerprint if class_name else lambda one: sha1(one.url.encode()).digest()
-    redis_client.sadd(KEYS.dupefilter, *(algorithm(request).hex() for request in REQUESTS))
-    setting = f"redis_components.fingerprint.{class_name}" if class_name else ""
-    matching = 50 if class_name else 0
-    assert migrate("--allow-pickle", "--dry-run")["fingerprinter"] == {"setting": setting, "matching": matching, "tried": 50}
-
-
 def test_a_list_needs_to_be_told_which_order_it_has(migrate: Migrate, redis_client: redis.Redis) -> None:
     put_list(redis_client, KEYS.requests, REQUESTS)
     before = contents(redis_client)
@@ -135,18 +119,6 @@ def test_pickles_are_not_read_unless_that_is_allowed(migrate: Migrate, redis_cli
     said = migrate()
     assert said.code == 2
     assert "--allow-pickle" in said.err
-    assert contents(redis_client) == before
-
-
-def test_a_dry_run_says_what_would_become_of_everything_and_changes_nothing(migrate: Migrate, redis_client: redis.Redis) -> None:
-    put_zset(redis_client, KEYS.requests, REQUESTS)
-    redis_client.zadd(KEYS.requests, {b"no pickle": 0})
-    put_fingerprints(redis_client, KEYS.dupefilter, REQUESTS)
-    before = contents(redis_client)
-    said = migrate("--allow-pickle", "--dry-run")
-    assert said.code == 0
-    assert (said["dry_run"], said["requests"]["imported"], said["fingerprints"]["imported"]) == (True, 50, 50)
-    assert list(said["requests"]["dead"].values()) == [1]
     assert contents(redis_client) == before
 
 
@@ -191,22 +163,33 @@ def test_what_could_not_be_read_goes_back_for_crawlers_that_have_a_serializer(
     assert redis_client.zscore(KEYS.ready(), redis_client.zrange(KEYS.ready(), 1, 1)[0]) == 4
 
 
-def test_payloads_stay_as_they_are_for_a_project_with_a_serializer(migrate: Migrate, redis_client: redis.Redis) -> None:
+@pytest.fixture
+def pickling_settings(tmp_path: Path) -> str:
+    """Settings of a project whose crawlers go on with pickles."""
+    (tmp_path / "pickling_settings.py").write_text("SCHEDULER_SERIALIZER = 'redis_components.picklecompat'\n")
+    return "pickling_settings"
+
+
+def test_payloads_stay_as_they_are_for_a_project_with_a_serializer(
+    migrate: Migrate, redis_client: redis.Redis, pickling_settings: str
+) -> None:
     redis_client.zadd(KEYS.requests, {b'{"url": "http://a.example/1"}': 2, b'{"url": "http://a.example/2"}': -1})
     refused = migrate("--allow-pickle")
     assert refused.code == 2
-    assert "--as-is" in refused.err
-    assert migrate("--as-is").code == 0
+    assert "SCHEDULER_SERIALIZER" in refused.err
+    assert migrate("--settings", pickling_settings).code == 0
     assert [member[9:] for member in redis_client.zrange(KEYS.ready(), 0, -1)] == [
         b'{"url": "http://a.example/2"}',
         b'{"url": "http://a.example/1"}',
     ]
 
 
-def test_pickles_that_stay_as_they_are_are_read_by_crawlers_that_pickle(migrate: Migrate, redis_client: redis.Redis) -> None:
+def test_pickles_that_stay_as_they_are_are_read_by_crawlers_that_pickle(
+    migrate: Migrate, redis_client: redis.Redis, pickling_settings: str
+) -> None:
     put_zset(redis_client, KEYS.requests, REQUESTS)
-    said = migrate("--as-is")
-    assert (said.code, said["as_is"], said["requests"]["imported"]) == (0, True, 50)
+    said = migrate("--settings", pickling_settings)
+    assert (said.code, said["requests"]["imported"]) == (0, 50)
     popped = PriorityQueue(redis_client, SPIDER, "%(spider)s:requests", picklecompat)
     back = [request.to_dict(spider=SPIDER) for request in iter(popped.pop, None)]
     assert back == [one.to_dict(spider=SPIDER) for one in sorted(REQUESTS, key=lambda one: (-one.priority, pickled(one)))]
@@ -230,14 +213,11 @@ def test_a_crawler_of_scrapy_redis_that_works_there_is_noticed_and_nothing_is_ch
     thread.start()
     try:
         said = migrate("--allow-pickle", watch="5")
-        looked = migrate("--allow-pickle", "--dry-run", watch="5")
     finally:
         over.set()
         thread.join()
     assert said.code == 1
     assert "ZREMRANGEBYRANK" in said.err
-    assert looked.code == 0
-    assert "ZREMRANGEBYRANK" in looked["at_work"]
     assert contents(redis_client) == before
     assert migrate("--allow-pickle", watch="0.2").code == 0, "now it is gone"
 
@@ -337,53 +317,6 @@ def test_without_a_redis_to_look_at_it_says_how_to_name_one(migrate: Migrate, mo
     said = migrate("--allow-pickle")
     assert said.code == 2
     assert "TRAWL_REDIS_URL" in said.err
-
-
-FORMS = {
-    '{"url": "http://a.example/1", "q": "é", "method": "POST"}': {
-        "url": "http://a.example/1",
-        "method": "POST",
-        "meta": {},
-        "formdata": {"q": "é"},
-    },
-    '{"url": "http://a.example/2", "meta": {"a": 1}, "headers": "h"}': {
-        "url": "http://a.example/2",
-        "method": "GET",
-        "meta": {"a": 1},
-        "formdata": {"headers": "h"},
-    },
-}
-FINE = ["http://a.example/3", '{"url": "http://a.example/4", "meta": {"a": 1}}']
-
-
-@pytest.mark.parametrize("kind", ["list", "set", "zset"])
-def test_start_tasks_stay_and_fields_that_scrapy_redis_sent_as_a_form_become_formdata_when_that_is_wanted(
-    kind: str, migrate: Migrate, redis_client: redis.Redis
-) -> None:
-    tasks = [*FORMS, *FINE, "no url"]
-    add = {
-        "list": lambda: redis_client.rpush(KEYS.start_urls, *tasks),
-        "set": lambda: redis_client.sadd(KEYS.start_urls, *tasks),
-        "zset": lambda: redis_client.zadd(KEYS.start_urls, {task: place for place, task in enumerate(tasks)}),
-    }
-    add[kind]()
-    before = contents(redis_client)
-    (seen,) = migrate()["start_tasks"]
-    assert (seen["waiting"], seen["looked_at"], seen["convertible"], seen["converted"]) == (5, 5, 2, 0)
-    assert list(seen["refused"].values()) == [1]
-    assert contents(redis_client) == before
-    assert migrate("--convert-start-tasks")["start_tasks"][0]["converted"] == 2
-    assert migrate("--convert-start-tasks")["start_tasks"][0]["converted"] == 0
-    read: Any = {
-        "list": lambda: redis_client.lrange(KEYS.start_urls, 0, -1),
-        "set": lambda: redis_client.smembers(KEYS.start_urls),
-        "zset": lambda: redis_client.zrange(KEYS.start_urls, 0, -1),
-    }[kind]()
-    became = [task.decode() for task in read]
-    if kind == "set":
-        became.sort(key=lambda task: next((place for place, one in enumerate(tasks) if one[:30] == task[:30]), 9))
-    assert [json.loads(task) for task in became[:2]] == list(FORMS.values())
-    assert became[2:] == [*FINE, "no url"]
 
 
 def test_under_a_namespace_the_crawl_moves_into_it(
