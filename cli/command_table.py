@@ -57,7 +57,6 @@ COMMANDS = {  # in the order of the help: panel, the function or group in `cli.c
     "alert": (DATA, OF_FORUMS, "Send a message about each new post with a word: by mail, ntfy or a webhook."),
     "read": (DATA, OF_FORUMS, "Show what Trawl reads from a page of any forum."),
     "dead": (REPAIR, "dead.app", "Show, replay and delete requests, items and messages that were given up."),
-    "dupefilter": (REPAIR, "dupefilter.dupefilter", "Show size and false positives of a dupefilter, or remove URLs from it."),
     "backup": (REPAIR, "backup.app", "Write the fleet's state, queues and database into one file, and restore it."),
     "db": (REPAIR, OF_FORUMS, "Check, upgrade and move the database."),
     "upgrade": (REPAIR, "doctor.upgrade", "Show what this version of Trawl will change in the running fleet and its data."),
@@ -113,7 +112,7 @@ _CHANGING = {
         "autoscale",
         "limit",
     ),
-    *("alert", "sites remove", "sites reparse", "sites forget-rows", "dupefilter"),
+    *("alert", "sites remove", "sites reparse", "sites forget-rows"),
     *("forums rescan", "forums refresh", "forums backfill", "forums forget"),
     *("backup create", "backup restore"),
     *("schedule set", "schedule enable", "schedule disable", "schedule remove"),
@@ -124,7 +123,7 @@ _CHANGING = {
     *("services versions use", "services versions rollback", "services versions remove"),
 }
 """`backup create` changes nothing, but takes everything with it."""
-_SHOW_WITHOUT_OPTIONS = {"alert", "autoscale", "limit", "dupefilter"}
+_SHOW_WITHOUT_OPTIONS = {"alert", "autoscale", "limit"}
 _CHANGES_WITH_OPTION = {"doctor": "--repair"}
 
 

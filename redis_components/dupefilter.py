@@ -153,14 +153,6 @@ class RFPDupeFilter(BaseDupeFilter):
         )
         return self.filter.entry(_as_bytes(self.request_fingerprint(request)) if is_overridden else self._by_scrapy(request))
 
-    def forget(self, request: Request) -> bool:
-        """Remove one request, so that it counts as new; False if it was not known.
-
-        Raises ConfigError where a Bloom filter holds it, which cannot remove anything. Crawlers that run, which remember what
-        they met (SCHEDULER_LOCAL_SEEN), learn of it from their next exchange.
-        """
-        return filters.forget(self.server, self.key, self.filter, [self.fingerprint(request)])[0]
-
     def close(self, reason: str = "") -> None:  # noqa: ARG002
         """Clear the filter; Scrapy's own scheduler calls it at the end of a run, after which the key is not used any more."""
         self.clear()

@@ -1,4 +1,4 @@
-"""Kinds of dupefilters with their parameters, and a dupefilter in Redis from outside of the exchange: asking, removing, emptying.
+"""Kinds of dupefilters with their parameters, and a dupefilter in Redis from outside of the exchange: asking and emptying.
 
 Arithmetic of blocked Bloom filters: how large a layer has to be, and how often it errs; the layout is `lua/lib/bloom.lua`'s. A
 block's filter is an ordinary Bloom filter (Bloom 1970) of BLOCK_BITS for those entries that fall into it; their number is
@@ -322,19 +322,6 @@ def seen(client: redis.Redis, key: str, filter: Filter, entries: Sequence[bytes]
     Raises ConfigError when another dupefilter is at `key`.
     """
     return [answer == 1 for answer in _ask(client, "dupefilter_seen", key, filter, entries)]
-
-
-def forget(client: redis.Redis, key: str, filter: Filter, entries: Sequence[bytes]) -> list[bool]:
-    """Remove entries; whether each was known.
-
-    Raises ConfigError when another dupefilter is at `key`, or a Bloom filter holds one of them; the others are removed.
-    """
-    answers = _ask(client, "dupefilter_forget", key, filter, entries)
-    if b"kept" in answers:
-        raise ConfigError(
-            f"{key}: a Bloom filter cannot forget single requests; send them with dont_filter, or use another DUPEFILTER_CLASS"
-        )
-    return [answer == b"forgotten" for answer in answers]
 
 
 def clear(client: redis.Redis, key: str) -> None:

@@ -121,7 +121,6 @@ class Scheduler(StandaloneScheduler):
         self.ages = PageAges(crawler, self._frontier, self._pages, self._inc_value)
         listeners.work = self._first_work
         listeners.duplicate = self._known_to_redis
-        listeners.forgotten = self._seen.clear
         listeners.names = self._names_of
         listeners.limits = self._lanes.leave_alone
         listeners.places = free_places(crawler)

@@ -17,7 +17,8 @@ import redis
 
 from benchmarks.support.posting import DAY, HOUR, RECORDED_DAYS, WORKLOADS
 from benchmarks.support.report import Report
-from redis_components.admin.health import report as sizes_of
+from redis_components.admin.health import memory_of
+from redis_components.admin.inspector import snapshot
 from redis_components.filters import Exact, Filter, Renew, Rolling, seen
 from tests.support.dupefilters import made_older
 from tests.support.owner import KEYS
@@ -91,6 +92,7 @@ class _AtZero:
 def replay(client: redis.Redis, kind: Filter, scans: Sequence[Sequence[str]]) -> list[object]:
     """Ask the filter about each scan; return the columns of a row."""
     entries = bytes_ = pages = twice = still_listed = 0
+    empty = memory_of(client).used
     fetched: set[str] = set()
     before: set[str] = set()
     for listed in scans:
@@ -101,8 +103,8 @@ def replay(client: redis.Redis, kind: Filter, scans: Sequence[Sequence[str]]) ->
         still_listed += sum(name in fetched and name in before for name in asked)
         fetched.update(asked)
         before = set(listed)
-        sizes = sizes_of(client, KEYS)
-        entries, bytes_ = max(entries, sizes.entries), max(bytes_, sizes.bytes)
+        entries = max(entries, snapshot(client, "s", KEYS).fingerprints)
+        bytes_ = max(bytes_, memory_of(client).used - empty)
         made_older(client, EVERY_S)
     return [entries, bytes_ // 1024, pages, twice, still_listed, twice - still_listed]
 

@@ -160,9 +160,6 @@ _COMPUTED: Mapping[str, Callable[[Overview], Samples]] = {
     "trawl_redis_trouble": lambda view: (
         [] if view.failure else [((name,), float(any(each.name == name for each in view.server))) for name in health.NAMES]
     ),
-    "trawl_redis_memory_bytes": lambda view: (
-        [((kind,), float(size)) for kind, size in view.memory.kinds.items()] if view.memory else []
-    ),
     "trawl_redis_used_memory_bytes": lambda view: single(float(view.memory.used) if view.memory else None),
     "trawl_redis_max_memory_bytes": lambda view: single(float(view.memory.limit) if view.memory else None),
     "trawl_foreign_values": lambda view: single(None if view.failure else float(len(view.foreign))),

@@ -1,23 +1,16 @@
-"""The state of a Redis: is it set up and able to keep a frontier (by INFO alone, which managed servers allow, too), its memory by
-kinds of keys, and the size of a dupefilter.
+"""The state of a Redis: is it set up and able to keep a frontier (by INFO alone, which managed servers allow, too).
 
-Each finding names the problem, its consequence, and the fix. Memory is estimated in a bounded number of commands.
+Each finding names the problem, its consequence, and the fix.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import redis
-
-from redis_components.errors import ConfigError
-from redis_components.filters import false_positive_rate
-from redis_components.keys import CrawlKeys
-from redis_components.server.untrusted_values import as_text
-from redis_components.utils import bytes_to_str
 
 OLDEST = (6, 2)
 NEARLY_FULL = 0.9  # of maxmemory
@@ -102,167 +95,17 @@ def _found(info: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding(name="loading", what="Redis is still loading its data", fix="wait", grave=False)
 
 
-KINDS = ("requests", "leases", "dupefilter", "start_tasks", "threads", "validators", "items", "refused_items", "dead", "other")
-"""`other`: the broker's queues, results, records of the fleet, and what Redis itself needs."""
-_MOST_OWNERS = 100
-_LANES_LOOKED_AT = 20
-
-
 @dataclass(frozen=True, kw_only=True)
 class RedisMemory:
     """Bytes of one server, or of all primaries of a cluster."""
 
     used: int = 0
     limit: int = 0  # maxmemory; 0: none
-    kinds: Mapping[str, int] = field(default_factory=dict)  # of `KINDS`
 
 
-def memory_of(client: redis.Redis, crawls: Iterable[CrawlKeys]) -> RedisMemory:
-    """Ask for the sizes of these crawls' keys; keys that several share count once. Raises `redis.RedisError`."""
-    kinds, met = dict.fromkeys(KINDS, 0), set[str]()
-    for keys in crawls:
-        wanted = {key: kind for key, kind in _keys(client, keys).items() if key not in met}
-        met |= wanted.keys()
-        for key, size in _sizes(client, list(wanted)).items():
-            kinds[wanted[key]] += size
-        kinds["requests"] += _lanes(client, keys, met)
-        kinds["dupefilter"] += _dupefilter(client, keys, met)
-    used, limit = _total_bytes(client)
-    kinds["other"] = max(0, used - sum(kinds.values()))
-    return RedisMemory(used=used, limit=limit, kinds=kinds)
-
-
-def _keys(client: redis.Redis, keys: CrawlKeys) -> dict[str, str]:
-    """Return the kind of each single key."""
-    owners: Any = client.zrange(keys.owners(), 0, _MOST_OWNERS - 1)
-    named = {
-        "requests": (keys.ready(), keys.later_requests()),
-        "leases": [keys.leases(as_text(owner)) for owner in owners],
-        "start_tasks": (
-            *(keys.start_tasks(), *keys.more_start_urls, keys.later_tasks(), keys.later_turns(), *keys.turn_keys),
-            *(keys.overflow(), keys.overflow_order(), keys.backlog(), keys.fed_ids(), keys.fed_waiting()),
-        ),
-        "threads": (keys.threads(), keys.start_tokens(), keys.pending(), keys.seeded()),
-        "validators": (keys.validators(), keys.older_validators()),
-        "items": (keys.item_stream(), keys.items_moving()),
-        "refused_items": (keys.bad_items(),),
-        "dead": (keys.dead(),),
-    }
-    return {key: kind for kind, some in named.items() for key in some}
-
-
-def _sizes(client: redis.Redis, keys: list[str]) -> dict[str, int]:
-    with client.pipeline(transaction=False) as pipe:
-        for key in keys:
-            pipe.memory_usage(key)
-        return {key: int(size or 0) for key, size in zip(keys, pipe.execute(), strict=True)}
-
-
-def _lanes(client: redis.Redis, keys: CrawlKeys, met: set[str]) -> int:
-    """Return the memory of requests in lanes: the mean of some lanes, times their number."""
-    if keys.lanes() in met:
-        return 0
-    met.add(keys.lanes())
-    number: Any = client.zcard(keys.lanes())
-    some: Any = client.zrandmember(keys.lanes(), _LANES_LOOKED_AT) if number else []
-    sizes = _sizes(client, [keys.lane(as_text(lane)) for lane in some])
-    return round(sum(sizes.values()) / len(sizes) * number) if sizes else 0
-
-
-def _dupefilter(client: redis.Redis, keys: CrawlKeys, met: set[str]) -> int:
-    if keys.fingerprints() in met:
-        return 0
-    met.add(keys.fingerprints())
-    try:
-        return report(client, keys).bytes
-    except ConfigError:  # `trawl status` names the fault
-        return 0
-
-
-def _total_bytes(client: redis.Redis) -> tuple[int, int]:
-    """Return the memory in use and its limit."""
+def memory_of(client: redis.Redis) -> RedisMemory:
+    """Return the memory in use and its limit. Raises `redis.RedisError`."""
     found: Any = client.info("memory")
     nodes = found.values() if found and all(isinstance(one, dict) for one in found.values()) else [found]
-    return sum(int(one.get("used_memory", 0)) for one in nodes), sum(int(one.get("maxmemory", 0)) for one in nodes)
-
-
-SAMPLE = 100
-"""Keys of each part whose memory is asked for."""
-BLOCKS_IN_KEY = 341
-"""As in `lua/lib/bloom.lua`."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class FilterReport:
-    """One dupefilter at one moment."""
-
-    form: str  # kind and parameters, as in `filters`; "" where there is none
-    entries: int
-    keys: int  # at most; buckets without entries have none
-    bytes: int  # of Redis, by estimate
-    false_positive_rate: float  # part of the new requests that it takes for seen, by estimate
-
-    @property
-    def bytes_per_entry(self) -> float:
-        """0.0 where there is no entry."""
-        return self.bytes / self.entries if self.entries else 0.0
-
-
-def report(client: redis.Redis, keys: CrawlKeys) -> FilterReport:
-    """Look at the dupefilter of a crawl. Raises ConfigError when something else is at its key."""
-    base = keys.fingerprints()
-    kind = bytes_to_str(client.type(base))
-    own = int(client.memory_usage(base, samples=SAMPLE) or 0)
-    if kind in ("none", "set"):
-        return FilterReport(
-            form="set" if kind == "set" else "",
-            entries=client.scard(base),
-            keys=int(kind == "set"),
-            bytes=own,
-            false_positive_rate=0.0,
-        )
-    fields = ("form", "size", "generations", "leaving", "layers")
-    values = client.hmget(base, fields) if kind == "hash" else [None]
-    if values[0] is None:
-        raise ConfigError(f"{base} is a {kind} that Trawl did not write; remove it, or name another key")
-    form, size, generations, leaving, layers = (bytes_to_str(value or b"") for value in values)
-    parts = [*_parts(",".join((generations, leaving)), buckets=True), *_parts(layers, buckets=False)]
-    return FilterReport(
-        form=form,
-        entries=int(size),
-        keys=1 + sum(count for _, count in parts),
-        bytes=own + sum(_bytes(client, [keys.fingerprint_part(part, n) for n in _spread(count)], count) for part, count in parts),
-        false_positive_rate=false_positive_rate(form, layers),
-    )
-
-
-def part_name(part: int) -> str:
-    """Return the id of a part as it stands in keys: in base 36, as in `lua/lib/filter_state.lua`."""
-    digits = ""
-    while part or not digits:
-        part, digit = divmod(part, 36)
-        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[digit] + digits
-    return digits
-
-
-def _parts(records: str, *, buckets: bool) -> Iterator[tuple[str, int]]:
-    """Name and number of keys of each part."""
-    for record in filter(None, records.split(",")):
-        part, _, *rest = map(int, record.split(":"))
-        if buckets:
-            yield part_name(part), rest[0]
-        else:
-            hashes, blocks, _ = rest
-            yield part_name(part), -(-blocks // BLOCKS_IN_KEY) if hashes else blocks
-
-
-def _spread(count: int) -> Iterable[int]:
-    return range(0, count, max(1, count // SAMPLE))
-
-
-def _bytes(client: redis.Redis, sample: list[str], count: int) -> int:
-    with client.pipeline(transaction=False) as pipe:
-        for key in sample:
-            pipe.memory_usage(key)
-        sizes = [size or 0 for size in pipe.execute()]
-    return round(sum(sizes) / len(sizes) * count) if sizes else 0
+    used, limit = (sum(int(one.get(name, 0)) for one in nodes) for name in ("used_memory", "maxmemory"))
+    return RedisMemory(used=used, limit=limit)

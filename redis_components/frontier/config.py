@@ -136,8 +136,6 @@ class Listeners:
     """Number of requests that would be begun at once."""
     limits: Callable[[], None] = lambda: None
     """The limits of lanes have changed, or a site asks to be left alone."""
-    forgotten: Callable[[], None] = lambda: None
-    """Requests were removed from the dupefilter: what this process remembers itself is out of date."""
     fenced: Callable[[], None] = lambda: None
     """All leases are lost; what runs may finish, but it is not ours to settle."""
     refused: Callable[[TrawlError], None] = lambda error: None

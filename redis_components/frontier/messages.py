@@ -289,8 +289,6 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """Redis is out of memory: nothing was leased."""
     survives: bool | None = None
     """A crash, by an append-only file or by replicas that take over; None: not asked, or not known."""
-    forgotten: bytes = b""
-    """Time of the last removal of single requests from the dupefilter, in ms; b"" if long ago."""
     unsorted: bool = False
     """Start tasks wait that have not been sorted by their turns."""
     parked: int = 0
@@ -357,7 +355,6 @@ _READ: dict[bytes, Callable[[Any], Any]] = {
     b"outcome": bytes.decode,
     b"layout": _text,
     b"expired": _text,
-    b"forgotten": bytes,
     b"leases": _leases,
     b"tasks": lambda flat: [Lease(0.0, b"", id_.decode(), data) for id_, data in zip(flat[::2], flat[1::2], strict=True)],
     b"duplicates": lambda places: [place - 1 for place in places],

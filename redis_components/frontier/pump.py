@@ -41,7 +41,6 @@ class Pump:
         self._journal = WriteJournal(config.journal_s)
         self._farewell = ShutdownSequence(config.fsync_window_s)
         self._when_left: Callable[[], None] = lambda: None
-        self._forgotten = b""
         self._stats_again: list[StatChange] = []
         self._flushes: list[tuple[int, Callable[[], None]]] = []
         self.urgent = False
@@ -273,9 +272,6 @@ class Pump:
         self._farewell.answered(now, carried=bool(flight.batch), survives=reply.survives)
         if reply.lost:
             logger.warning("%d leases were not ours any more; what they stood for runs elsewhere", reply.lost)
-        if reply.forgotten not in (b"", self._forgotten):
-            self._forgotten = reply.forgotten
-            self.listeners.forgotten()
 
     def _tell_duplicates(self, batch: Batch, reply: Reply) -> None:
         for place in reply.duplicates:

@@ -124,16 +124,9 @@ class CrawlKeys(StartTaskKeys, ItemKeys):
         """SET, STRING: entries of a dupefilter other than the plain set, as integers in buckets, or bits of a Bloom filter in
         pieces of 32 KiB (or a filter of RedisBloom). The part is named by the time of its making in ms, in base 36.
 
-        Written and read as the key before; sampled by `trawl dupefilter`.
+        Written and read as the key before.
         """
         return f"{self.dupefilter}:{part}:{number}"
-
-    def forgotten(self) -> str:
-        """STRING with TTL: time at which single requests were last removed from the dupefilter (Redis, ms), kept for a day.
-
-        Written by `dupefilter_forget.lua`; read by `exchange.lua`, which reports it to crawlers that remember fingerprints.
-        """
-        return f"{self.dupefilter}:forgotten"
 
     def leases(self, owner: str) -> str:
         """HASH: LEASED requests and start tasks of one crawler process. Field = lease id `<exchange>.<n>` (the number of an

@@ -15,7 +15,6 @@ from scrapy.settings import Settings
 from scrapy.utils.test import get_crawler
 
 from redis_components.admin import dead_letters
-from redis_components.admin.health import report
 from redis_components.admin.inspector import expire_owner, snapshot, wipe
 from redis_components.connection import asyncio_client, from_settings, get_redis, is_cluster
 from redis_components.errors import ConfigError
@@ -110,10 +109,10 @@ def test_every_dupefilter_works(kind: str, client: redis.Redis) -> None:
         for number in range(50):
             one.add(f"request {number}")
         one.advance()
-    assert len(one.duplicates) == report(client, KEYS).entries == 50
+    assert len(one.duplicates) == snapshot(client, "links", KEYS).fingerprints == 50
     one.close()
     assert wipe(client, KEYS, but_not_for="one") is None
-    assert report(client, KEYS).entries == 0
+    assert snapshot(client, "links", KEYS).fingerprints == 0
 
 
 def test_who_leaves_stays_until_the_replica_has_its_last_word(client: redis.Redis) -> None:

@@ -43,8 +43,6 @@ TYPOS = [
     ("dead items purge forum_detial --yes", "forum_detail"),
     ("export --site exampel", "example"),
     ("export comments --site exampel", "example"),
-    ("dupefilter forum_lst", "forum_list"),
-    ("dupefilter forum_lst --forget http://x/", "forum_list"),
     ("forums forget exampel", "example"),
     ("forums forget --site exampel", "example"),
     ("forums exampel", "example"),
@@ -95,7 +93,6 @@ def test_a_typo_is_an_error_that_says_what_was_meant(line: str, meant: str, traw
         ("dead replay --spider nope", "forum_detail, forum_list"),
         ("dead nope", "forum_detail, forum_list"),
         ("export posts --site nope", "example"),
-        ("dupefilter nope", "forum_detail, forum_list"),
         ("migrate scrapy-redis nope --watch 0", "forum_detail, forum_list"),
         ("forums forget nope", "example"),
     ],
@@ -109,7 +106,6 @@ def test_who_is_known_from_redis_or_the_database_alone_is_not_refused(
 ) -> None:
     redis_client.rpush(CrawlKeys.for_spider("books").items, b"{}")
     assert trawl("dead", "--spider", "books").code == 0
-    assert trawl("dupefilter", "books").code == 0
     redis_client.rpush("old:requests", b"x")
     said = trawl("migrate", "scrapy-redis", "old", "--watch", "0", "--order", "fifo")
     assert "unknown spider" not in said.err

@@ -83,20 +83,6 @@ def test_wiping_a_crawl_removes_every_key_of_its_filter(asked: Asked, redis_clie
     assert redis_client.keys("*") == []
 
 
-def test_a_request_that_is_forgotten_is_new_again(asked: Asked, redis_client: redis.Redis) -> None:
-    asked.ask([b"a", b"b"])
-    a, c = asked.filter.entry(b"a"), asked.filter.entry(b"c")
-    if isinstance(asked.filter, Bloom):
-        with pytest.raises(ConfigError, match=f"{KEY}: a Bloom filter cannot forget"):
-            filter_access.forget(redis_client, KEY, asked.filter, [a])
-        assert asked.ask([b"a", b"b"]) == [True, True]
-        return
-    assert filter_access.forget(redis_client, KEY, asked.filter, [a, c]) == [True, False]
-    assert size(redis_client) == 1
-    assert filter_access.forget(redis_client, KEY, asked.filter, [a]) == [False]
-    assert asked.ask([b"a", b"b"]) == [False, True]
-
-
 @pytest.mark.parametrize("kind", COMPACT.values(), ids=COMPACT)
 def test_a_repeated_exchange_gives_the_same_answer(kind: Filter, redis_client: redis.Redis) -> None:
     one = Owner(redis_client, "one", filter=kind)
@@ -130,8 +116,6 @@ def test_another_form_is_refused_by_name_and_nothing_is_applied(there: Filter, w
     if not isinstance(wanted, PlainSet):
         with pytest.raises(ConfigError, match="holds a dupefilter of the form"):
             Alone(redis_client, wanted).ask([b"a"])
-    with pytest.raises(ConfigError, match="holds a dupefilter of the form"):
-        filter_access.forget(redis_client, KEY, wanted, [b"a"])
 
 
 SPOILS: dict[str, Callable[[redis.Redis, str], object]] = {
@@ -343,7 +327,6 @@ def test_what_left_the_window_is_known_before_and_after_it_was_moved(way: type[A
     steps=st.lists(
         st.one_of(
             st.tuples(st.just("ask"), st.integers(0, 3000), st.integers(1, 1500)),
-            st.tuples(st.just("forget"), st.integers(0, 3000), st.just(1)),
             st.tuples(st.just("clear"), st.just(0), st.just(0)),
         ),
         max_size=12,
@@ -359,11 +342,7 @@ def test_it_does_what_a_set_does(kind: Filter, steps: list[tuple[str, int, int]]
             for one, seen in zip(fingerprints, asked.ask(fingerprints), strict=True):
                 assert seen == (one in model) or (seen and is_bloom(kind))
                 model.add(one)
-        elif step == "clear":
+        else:
             filter_access.clear(redis_client, KEY)
             model.clear()
-        elif not isinstance(kind, Bloom):
-            entries = [kind.entry(one) for one in fingerprints]
-            assert filter_access.forget(redis_client, KEY, kind, entries) == [one in model for one in fingerprints]
-            model.difference_update(fingerprints)
         assert size(redis_client) == pytest.approx(len(model), abs=3 if is_bloom(kind) else 0)

@@ -100,7 +100,7 @@ FLEET_PARTS = (
 class OverviewReader:
     """Reader of overviews. `services`: the spiders of the fleet with their default sizes, if known; None: those of TRAWL_FLEET.
     Slow parts are read at the first reading, and then in a thread at intervals (foreign values every `find_every_s` seconds at
-    most, memory by kind of key every twelfth of that); 0: foreign values at every reading, memory never.
+    most, its memory every twelfth of that); 0: foreign values at every reading, memory never.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class OverviewReader:
         view, part = reading.overview(), reading.part
         # Slow parts, which read every field, or many keys.
         foreign = self._foreign(lambda: find(self._client, list(reading.names)), partial(part, "foreign"))
-        memory = self._memory(lambda: memory_of(self._client, reading.crawls), partial(part, "memory")) if self._memory else None
+        memory = self._memory(lambda: memory_of(self._client), partial(part, "memory")) if self._memory else None
         return replace(view, foreign=tuple(foreign or ()), memory=memory, seconds=time.monotonic() - reading.started)
 
     def read_sites(self, site: str | None = None) -> Overview:

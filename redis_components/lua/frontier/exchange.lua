@@ -52,7 +52,7 @@
 --   ready, leased, leased_tasks, waiting, parked, parked_tasks  how many there are; withheld  how many READY requests are not for this owner now
 --   expired       an owner that counts as dead;  lost  acks, releases, burials and parkings of leases that were not this owner's any more
 --   full          1: Redis is out of memory;  survives  'yes': what Redis holds survives a crash, by an append-only file or replicas; 'no'
---   forgotten     time of the last removal from the dupefilter, in ms;  left  entries left in the lot to be put back
+--   left          entries left in the lot to be put back
 --   items         items that wait or were refused, with message.max_items;  backed_up  1: they are so many that nothing was leased
 --   lanes         lanes that hold requests (lib/lanes);  paced  {lease id, lane, ms from now at which it is to be sent or -1, ms that it may be later or -1, ...};  now  Redis's time in ms
 --   unsorted      1: start tasks have not been sorted by their turns yet, so those of some sites cannot be seen
@@ -321,8 +321,6 @@ end
 local function tell_counts()
   reply.lanes = count_lanes(ready)
   if (redis.call('HGET', limits, 'version') or '') ~= (message.limits or '') then reply.limits = redis.call('HGETALL', limits) end
-  local forgotten = redis.pcall('GET', forgotten_key(seen))
-  if type(forgotten) == 'string' then reply.forgotten = forgotten end
   local leased = redis.call('HMGET', counters, 'leased', 'leased_tasks', 'parked', 'parked_tasks')
   reply.ready, reply.waiting = redis.call('ZCARD', ready), count_tasks(start_keys)
   reply.leased, reply.leased_tasks = tonumber(leased[1] or 0), tonumber(leased[2] or 0)

@@ -1,4 +1,4 @@
--- The dupefilters that are not a plain set: open_filter, then filter:ready, filter:seen or filter:forget for each entry, and filter:close.
+-- The dupefilters that are not a plain set: open_filter, then filter:ready, filter:seen for each entry, and filter:close.
 -- Needs lib/filter_state, lib/buckets and lib/bloom. The options are those of redis_components/filters.py.
 -- Steps of each exchange for work that was left to later ones, in addition to two for each entry that it asks for. With n parts waiting it does n^2 times as
 -- much: a part of 80 bits has 65,536 keys however few its entries, and small bounds must not make them faster than they go.
@@ -103,19 +103,6 @@ local function seen_before(filter, entry)
   return #state.layers > 0 and in_layers(state, item_of_exact(root, number))
 end
 
--- Remove an entry: 'forgotten', 'unknown', or 'kept' where a Bloom filter still has it as seen.
-local function forget_entry(filter, entry)
-  local state, options, found = filter.state, filter.options, false
-  if options.kind == 'bloom' then return in_layers(state, item_of(entry)) and 'kept' or 'unknown' end
-  local root, number, hash = entry_parts(entry, options.roots)
-  for _, parts in ipairs({ state.generations, state.leaving }) do
-    for _, part in ipairs(parts) do found = remove_entry(part, options.roots, hash, number) or found end
-  end
-  if found then filter.dirty = true end
-  if in_layers(state, item_of_exact(root, number)) then return 'kept' end
-  return found and 'forgotten' or 'unknown'
-end
-
 -- Move up to `limit` entries of the oldest generation that leaves the window into the Bloom filter.
 local function move_to_tail(filter, limit)
   local state, options = filter.state, filter.options
@@ -154,6 +141,6 @@ local function open_filter(base, options)
   if not state then return nil, '' end
   return {
     state = state, options = options, dirty = false, met = 0,
-    ready = ready_filter, seen = seen_before, forget = forget_entry, close = close_filter,
+    ready = ready_filter, seen = seen_before, close = close_filter,
   }
 end

@@ -12,8 +12,3 @@ end
 local function foreign_filter(base)
   return redis.error_reply('WRONGTYPE ' .. base .. ' is not a dupefilter that Trawl wrote; remove it')
 end
-
--- When entries were last removed one by one, in ms: a process that remembers what it met must then ask again.
-local function forgotten_key(base)
-  return base .. ':forgotten'
-end

@@ -1,9 +1,8 @@
-"""What the exporter says of the writer and of Redis's memory, against what was really stored and queued."""
+"""What the exporter says of the writer, against what was really stored and queued."""
 
 from __future__ import annotations
 
 import json
-import os
 from datetime import timedelta
 
 import pytest
@@ -14,7 +13,6 @@ from forums.state.keys import ForumFleetKeys
 from forums.state.writer_state import WriterCounts
 from forums.storage import default_url
 from forums.writer.store import forget, store
-from redis_components.admin.health import KINDS, memory_of
 from redis_components.keys import CrawlKeys
 from tests.support.items import START, at, comment, post, wire
 
@@ -61,27 +59,3 @@ def test_the_lag_is_the_age_of_the_oldest_item_that_waits(redis_client: redis.Re
     assert writer_lag(redis_client, [KEYS, other], now) == 600.0, "what cannot be read has no age"
     redis_client.lpush(other.item_stream(), json.dumps({"kind": "scan", "finished_at": "2026-01-02T03:04:05"}).encode())
     assert writer_lag(redis_client, [KEYS, other], now) == 600.0, "a time without a zone says nothing"
-
-
-def test_memory_is_told_by_kind_of_key(redis_client: redis.Redis) -> None:
-    before = memory_of(redis_client, [KEYS])
-    assert {kind for kind, size in before.kinds.items() if size} == {"other"}
-    data = os.urandom
-    with redis_client.pipeline(transaction=False) as pipe:
-        for number in range(2_000):
-            pipe.rpush(KEYS.item_stream(), data(1000))
-            pipe.zadd(KEYS.ready(), {data(200): number})
-            pipe.sadd(KEYS.fingerprints(), data(20))
-            pipe.rpush(KEYS.dead(), data(100))
-        for site in range(50):
-            pipe.zadd(KEYS.lanes(), {f"site{site}": 0})
-            pipe.zadd(KEYS.lane(f"site{site}"), {data(200): number for number in range(20)})
-        pipe.execute()
-    shared = CrawlKeys.for_spider("other", requests=KEYS.requests, items=KEYS.items, dupefilter=KEYS.dupefilter)
-    found = memory_of(redis_client, [KEYS, shared])
-    assert tuple(found.kinds) == KINDS
-    assert 2_000_000 <= found.kinds["items"] <= 2_600_000
-    assert 600_000 <= found.kinds["requests"] <= 1_200_000, "those of lanes among them"
-    assert 40_000 <= found.kinds["dupefilter"] <= 300_000
-    assert 200_000 <= found.kinds["dead"] <= 300_000
-    assert sum(found.kinds.values()) == found.used > before.used

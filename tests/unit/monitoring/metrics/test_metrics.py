@@ -167,7 +167,7 @@ def viewed(
         runs=(RUN,),
         beats=BeatView(leader="host:1", waiting=(), silent_s=0.75),
         dead_messages=28,
-        memory=RedisMemory(used=79, limit=80, kinds={"items": 81}),
+        memory=RedisMemory(used=79, limit=80),
     )
 
 
@@ -256,7 +256,6 @@ def test_every_figure_comes_out_under_its_name() -> None:
         "trawl_writer_lag_seconds": 78.25,
         "trawl_redis_used_memory_bytes": 79,
         "trawl_redis_max_memory_bytes": 80,
-        'trawl_redis_memory_bytes{kind="items"}': 81,
         "trawl_leased_requests": 3,
         "trawl_leased_start_tasks": 4,
         "trawl_parked_requests": 31,
