@@ -7,13 +7,10 @@ tasks from beat, some two a second, send no events (`tasks.guard.worker.strategy
 from __future__ import annotations
 
 import dbm
-import errno
 import ipaddress
 import logging
-import os
 import pickle
 import shelve
-import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -111,27 +108,6 @@ def refuse_open_flower(address: str, unix_socket: str, *, asks_for_login: bool) 
     )
 
 
-def refuse_taken_port(address: str, port: int) -> None:
-    """Raise ConfigError for an invalid address, or a port in use: Flower would end with a traceback."""
-    try:
-        found = socket.getaddrinfo(address or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except OSError as error:
-        raise ConfigError(f"Flower cannot listen on {address!r}: {error.strerror}; correct --address (FLOWER_ADDRESS)") from error
-    for family, kind, protocol, _, where in found:
-        try:
-            with socket.socket(family, kind, protocol) as probe:
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Flower does it
-                if family == socket.AF_INET6:
-                    probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-                probe.bind(where)
-        except OSError as error:
-            if error.errno == errno.EADDRINUSE:  # Flower reports or ignores other errors
-                raise ConfigError(
-                    f"Flower cannot listen on {address or 'every address'}, port {port}: {os.strerror(error.errno)}; choose "
-                    "another --port or --address, or end what listens there"
-                ) from error
-
-
 def check_flower(arguments: list[str]) -> None:
     """Refuse an open Flower, and a taken port: `arguments` are those behind `flower` on the command line. Raises ConfigError.
 
@@ -143,8 +119,6 @@ def check_flower(arguments: list[str]) -> None:
     apply_env_options()  # as the command does it after this, in the same order
     apply_options("flower", arguments)
     refuse_open_flower(options.address, options.unix_socket, asks_for_login=bool(options.basic_auth or options.auth))
-    if not options.unix_socket and options.port:
-        refuse_taken_port(options.address, options.port)
     if options.persistent:
         try:
             private_folder(Path(options.db).absolute().parent)

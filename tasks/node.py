@@ -32,7 +32,7 @@ from workers.state.jobs import Jobs
 from workers.state.nodes import NodeRecord, Nodes
 from workers.state.registry import Registry
 
-from .celery_internals import around_reconnection, check_internals, hosted, instead_of_soft_shutdown, pool_kind
+from .celery_internals import around_reconnection, hosted, instead_of_soft_shutdown, pool_kind
 from .routing import CONTROL, EVERY_SERVICE, SERVICE_PREFIX, celeryconfig, hosts_crawlers, node_queue, services_of
 
 _main: set[int] = set()  # of the worker's main process, and of processes that are forked from it
@@ -122,7 +122,6 @@ class NodeStep(bootsteps.StartStopStep):
         queues = worker.app.amqp.queues
         named = set(queues.consume_from)
         try:
-            check_internals()
             node_name(worker.hostname)
             check_pool(pool_kind(worker), worker.concurrency, named)
         except TrawlError as error:

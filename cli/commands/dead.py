@@ -201,7 +201,7 @@ class DeadQueueMessages:
         with celery.connection_for_write(transport_options=IMPATIENT) as broker:
             try:
                 for one in self._chosen(kept, chosen):
-                    replay(one.form, one.raw, one.queue, broker, sign=chosen.sign)
+                    replay(one, broker, sign=chosen.sign)
                     done += kept.forget(one)
             except OperationalError as error:
                 raise TrawlError(f"the broker is away, {done} messages were put back: {error}") from error

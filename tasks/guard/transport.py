@@ -14,7 +14,6 @@ The internals of Celery and kombu that this takes are in `celery_internals.py`.
 
 from __future__ import annotations
 
-import base64
 import json
 import logging
 from functools import cached_property
@@ -31,10 +30,9 @@ from redis_components.connection import connect
 from redis_components.errors import TrawlError
 from redis_components.server.printable import in_words, masked_text
 from tasks.routing import is_maintenance
-from workers.state.dead_messages import MOST_KEPT, RAW, DeadMessages
+from workers.state.dead_messages import MOST_KEPT, RAW, DeadMessage, DeadMessages
 
 from .signed_messages import fault_of_container, signed_again
-from .signed_messages import sign as sign_headers
 
 logger = logging.getLogger(__name__)
 
@@ -43,10 +41,10 @@ _LOGGED_BYTES = 64 * 1024
 # keeping invalid messages
 
 
-def set_aside(raw: bytes, *, queue: str, reason: str, form: str = RAW) -> None:
+def set_aside(raw: bytes, *, queue: str, reason: str) -> None:
     """Keep a message in the list of dead ones; where Redis is away, in the log."""
     try:
-        dropped = DeadMessages(connect()).add(raw, queue=queue, reason=reason, form=form)
+        dropped = DeadMessages(connect()).add(raw, queue=queue, reason=reason)
     except (redis.RedisError, TrawlError) as error:
         logger.critical("a message of queue %r could not be set aside (%s); %s: %r", queue, error, reason, raw[:_LOGGED_BYTES])
         return
@@ -61,30 +59,15 @@ def one_line(error: BaseException) -> str:
     return text if text.isprintable() else ascii(text)
 
 
-def replay(form: str, raw: bytes, queue: str, connection: Any, *, sign: bool = False) -> None:
+def replay(message: DeadMessage, connection: Any, *, sign: bool = False) -> None:
     """Put a message that was set aside back into its queue, behind what waits there; with `sign` signed by this process.
 
     Raises kombu's OperationalError where the broker is away, TrawlError for a message that does not fit it.
     """
-    channel = connection.default_channel
-    if form == RAW:
-        if not isinstance(channel, over_redis.Channel):
-            raise TrawlError(f"the broker is not the one where the message for {queue!r:.100} was set aside; it is kept")
-        with channel.conn_or_acquire() as client:
-            client.lpush(queue, signed_again(raw, queue) if sign else raw)
-        return
-    try:
-        parts = json.loads(raw)
-        fields = [parts[name] for name in ("content_type", "content_encoding", "headers", "properties")]
-        body = base64.b64decode(parts["body"])
-        if sign:
-            sign_headers(parts["headers"], body, parts["properties"], queue)
-        message = channel.prepare_message(body, None, *fields)
-    except (ValueError, LookupError, TypeError) as error:
-        raise TrawlError(
-            f"a dead message of {queue!r:.100} does not match its recorded form: {one_line(error)}; purge it"
-        ) from error
-    channel.basic_publish(message, exchange="", routing_key=queue)
+    if message.form != RAW:
+        raise TrawlError(f"a dead message of {message.queue!r:.100} is of a broker other than Redis; purge it")
+    with connection.default_channel.conn_or_acquire() as client:
+        client.lpush(message.queue, signed_again(message.raw, message.queue) if sign else message.raw)
 
 
 MOST_RESTORED = 3

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -22,7 +20,6 @@ from redis_components.errors import TrawlError
 from tasks.base import note_remote
 from tasks.celery_internals import release_place
 from tasks.routing import is_maintenance
-from workers.state.dead_messages import PARTS
 
 from .signed_messages import ReceivedCommands, SigningMailbox, fault_of_command, fault_of_signature, fault_of_task
 from .transport import one_line, set_aside
@@ -121,14 +118,11 @@ class Consumer(CeleryConsumer):
             message.reject()
 
     def _keep(self, message: Any, reason: str) -> None:
-        if given := getattr(message.channel, "delivering", None):
-            queue, raw = given
-            set_aside(raw, queue=queue, reason=reason)
+        if message.channel.delivering is None:
+            logger.error("a broadcast was ignored: it %s", reason)
             return
-        body = message.body.encode() if isinstance(message.body, str) else bytes(message.body or b"")
-        parts = {"body": base64.b64encode(body).decode(), "headers": message.headers, "properties": message.properties}
-        parts |= {"content_type": message.content_type, "content_encoding": message.content_encoding}
-        set_aside(json.dumps(parts, default=repr).encode(), queue=_queue_of(message), reason=reason, form=PARTS)
+        queue, raw = message.channel.delivering
+        set_aside(raw, queue=queue, reason=reason)
 
     def _give_up(self, message: Any) -> None:
         """Forget a request that was counted as taken when it failed."""
@@ -140,10 +134,7 @@ class Consumer(CeleryConsumer):
 
 def _queue_of(message: Any) -> str:
     """Return the queue in which a message lay. By Redis, not by the message: that may have been written for another queue."""
-    if given := getattr(message.channel, "delivering", None):
-        return str(given[0])
-    info = message.delivery_info if isinstance(message.delivery_info, dict) else {}
-    return str(info.get("routing_key"))
+    return str(message.channel.delivering[0])
 
 
 # events

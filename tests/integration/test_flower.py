@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import socket
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 
 from redis_components.embedded.files import free_port
 from redis_components.errors import ConfigError
-from tasks.flower_crawlers import refuse_open_flower, refuse_taken_port
+from tasks.flower_crawlers import refuse_open_flower
 from tests.support.fleet import ToyFleet
 from tests.support.processes import wait_until
 from tests.unit.tasks.test_celeryconfig import run
@@ -103,19 +102,3 @@ def test_an_open_flower_does_not_start(options: list[str], environment: dict[str
     assert done.stderr.startswith("Error: Flower would listen on ")
     assert len(done.stderr.splitlines()) == 1
     assert "FLOWER_BASIC_AUTH" in done.stderr
-
-
-def test_a_flower_on_a_taken_port_ends_in_one_line(redis_url: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        done = run(["-m", "celery", "-A", "tasks", "flower", f"--port={port}"], TRAWL_REDIS_URL=redis_url)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == (
-        f"Error: Flower cannot listen on 127.0.0.1, port {port}: Address already in use; choose another --port or --address, "
-        "or end what listens there\n"
-    )
-
-
-def test_an_address_that_is_none_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"Flower cannot listen on '300\.1\.1\.1': .*; correct --address"):
-        refuse_taken_port("300.1.1.1", 5555)

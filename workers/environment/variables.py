@@ -75,7 +75,7 @@ class Fleet(Variables):
 
     broker_url: Annotated[Secret | None, EmptyIsNone] = declare(
         None,
-        "another Redis for Celery's messages and results, but no Cluster; or a broker of Celery's own, as in `amqp://…`",
+        "another Redis for Celery's messages and results, but no Cluster",
         shown="`TRAWL_REDIS_URL`",
     )
     redis_users: Annotated[Path | None, EmptyIsNone] = declare(

@@ -23,7 +23,6 @@ from redis_components.server.variables import variable
 from workers.application import application
 from workers.environment.variables import Fleet
 
-_SCHEMES = ("redis:", "rediss:", "unix:", "redis+", "rediss+")
 _TLS = {"ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_check_hostname"}
 
 
@@ -48,18 +47,15 @@ class Broker:
 def broker_of(redis_url: str) -> Broker:
     """Return the broker named by TRAWL_BROKER_URL, else that on the Redis at `redis_url`; results go where messages go.
 
-    TRAWL_BROKER_URL may also be a URL that is Celery's alone, such as `amqp://...`; results then come as messages. Raises
-    ConfigError.
+    Raises ConfigError for a cluster, and for any other server than Redis.
     """
     named = Fleet.read().broker_url
     url = named.get_secret_value() if named else redis_url
-    if not url.startswith(_SCHEMES):
-        return Broker(url=url, results="rpc://")
     match kind_of(url):
         case UrlKind.CLUSTER:
             raise ConfigError(
                 f"{masked(url)} is a Redis Cluster, which Celery cannot use as its broker:"
-                " set TRAWL_BROKER_URL to a separate Redis server, or to amqp://..."
+                " set TRAWL_BROKER_URL to a separate Redis server"
             )
         case UrlKind.SENTINEL:
             return _sentinel(address_of(url))

@@ -28,9 +28,7 @@ LONGEST_REASON = 500
 _SHOWN_BYTES = 200
 
 RAW = "raw"
-"""Form of a message that is kept as it lay in a queue of the Redis broker."""
-PARTS = "parts"
-"""Form of a message of another broker: JSON with `body` (base64), `headers`, `properties`, `content_type`, `content_encoding`."""
+"""Form of a message that is kept as it lay in a queue of the Redis broker; older versions kept those of other brokers, too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,9 +56,9 @@ class DeadMessages:
         self._client = client
         self._key = (keys or FleetKeys()).dead_messages()
 
-    def add(self, raw: bytes, *, queue: str, reason: str, form: str = RAW, most: int = MOST_KEPT) -> int:
+    def add(self, raw: bytes, *, queue: str, reason: str, most: int = MOST_KEPT) -> int:
         """Keep a message; returns how many older ones were dropped to make room."""
-        head = json.dumps({"queue": queue, "reason": reason[:LONGEST_REASON], "form": form})
+        head = json.dumps({"queue": queue, "reason": reason[:LONGEST_REASON], "form": RAW})
         return int(script("dead_message")(self._client, {"messages": self._key}, {"head": head, "raw": raw, "most": most}))
 
     def __len__(self) -> int:

@@ -106,7 +106,8 @@ def test_another_broker_can_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRAWL_BROKER_URL", "redis://broker:1/2")
     assert broker_of("redis+cluster://h:1").url == "redis://broker:1/2"
     monkeypatch.setenv("TRAWL_BROKER_URL", "amqp://me:pw@rabbit//")
-    assert broker_of("redis://h") == Broker(url="amqp://me:pw@rabbit//", results="rpc://")
+    with pytest.raises(ConfigError, match=r"^amqp://me:\*\*\*@rabbit// is not a Redis URL"):
+        broker_of("redis://h")
 
 
 @pytest.mark.parametrize(
