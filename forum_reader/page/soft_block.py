@@ -29,8 +29,7 @@ class Cause(StrEnum):
     FORMAT = "format"  # not the format of the site file: HTML for JSON, a page without its rows
     REFUSED = "refused"  # 401, 403, 451
     BUSY = "busy"  # 429, 502 to 504 and similar
-    UNREACHABLE = "unreachable"  # no answer
-    NO_NAME = "no name"  # its name was not resolved: no request was sent
+    UNREACHABLE = "unreachable"  # no answer, or its name was not resolved
     ELSEWHERE = "elsewhere"  # a redirect to a place that the site's file does not name
     HUNG = "hung"  # a page that a crawler hung or died over
     DRIFT = "drift"  # pages of the site that lack fields or rows which they had before

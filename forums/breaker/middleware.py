@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakKeyDictionary
 
 from scrapy import Request, signals
-from scrapy.exceptions import CannotResolveHostError, IgnoreRequest
+from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.misc import load_object
 
 from forum_reader.definition.fields import DISPENSABLE
@@ -30,7 +30,6 @@ from redis_components.scrapy_glue.engine import ForCrawler, frontier_of
 from redis_components.scrapy_glue.page_tracker import current_lease, plain, silence_of
 from redis_components.server.printable import kind_of
 from workers.breaker.hosts import BLOCKED, SiteHealth, Step, first_url, in_background, sent_again
-from workers.http.connector import PrivateAddress
 from workers.process import page_at_work
 from workers.process.page_at_work import PageAtWork, is_site_page
 from workers.raw_pages import RawPage
@@ -150,8 +149,7 @@ class SiteWatch(ForCrawler):
             return None
         why = silence_of(exception) or f"does not answer ({plain(str(exception)) or kind_of(exception)})"
         reason = f"the forum's server {why}"
-        nameless = isinstance(exception, CannotResolveHostError) and not isinstance(exception, PrivateAddress)
-        found = BlockVerdict(cause=Cause.NO_NAME if nameless else Cause.UNREACHABLE, reason=" ".join(reason.split())[:300])
+        found = BlockVerdict(cause=Cause.UNREACHABLE, reason=" ".join(reason.split())[:300])
         if not self._is_last_try(request):
             return self._stumbled(request, site, page, found)
         return self._blocked(request, site, page, found)

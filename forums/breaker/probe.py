@@ -29,7 +29,7 @@ from forum_reader.page.soft_block import BlockVerdict, Cause
 from forum_reader.reading.asked_page import Asked
 from forum_reader.reading.read_page import CommentsPage, FieldCount, IndexPage, ListedThread, ListPage, ThreadPage
 from forums.sites import Site, SiteError, UnreadablePage, isolated, load_all, load_site, site_names
-from forums.sites.http.fetch import FetchFailed, NameNotResolved, NotNow, VisitLimits, Visitor
+from forums.sites.http.fetch import FetchFailed, NotNow, VisitLimits, Visitor
 from forums.state.keys import ForumFleetKeys
 from redis_components.items.stream import give_back
 from redis_components.keys import limits_key
@@ -39,7 +39,7 @@ from redis_components.server.untrusted_values import server_time
 from workers.breaker.state import close_breaker, due
 from workers.state.holds import HOST, Breaker, Breakers
 
-from .state import FILE_PROBE_S, ROWS, after_no_name, after_probe, forgive, is_given_up, look_for_drift, open_breaker
+from .state import FILE_PROBE_S, ROWS, after_probe, forgive, is_given_up, look_for_drift, open_breaker
 
 MOST_PROBES = 50
 """Probes in one round; each takes seconds, and they run concurrently."""
@@ -50,7 +50,7 @@ LOCK_S = 70
 MUST_HAVE = {kind: (ROWS, *fields) if kind == "list" else fields for kind, fields in NEEDED.items() if kind not in DISPENSABLE}
 """Figures that must not drift, by kind of page: fields, and the rows of lists; new threads have no comments."""
 
-Found = str | NotNow | NameNotResolved | None
+Found = str | NotNow | None
 """The fault that a probe found; None for a page of the site."""
 
 _careful: ContextVar[bool] = ContextVar("trawl_careful_probe", default=False)
@@ -126,9 +126,6 @@ def _settle(client: redis.Redis, breakers: Breakers, site: Site, breaker: Breake
     if isinstance(found, NotNow):  # no request was sent
         breakers.put(site.name, replace(breaker, next_probe_at=now + found.wait_s))
         return "its limits allow no probe now"
-    if isinstance(found, NameNotResolved):
-        breakers.put(site.name, after_no_name(breaker, str(found), site.breaker, now))
-        return f"open: {found}"
     after = after_probe(breaker, found, site.breaker, now, random.random())  # noqa: S311 - jitter
     if not breakers.put(site.name, after):
         return "another process has changed it"
@@ -165,7 +162,7 @@ async def _probe_all(client: redis.Redis, sites: Sequence[tuple[Site, str, str]]
         limits = VisitLimits(LanePermits(client, limits_key()), site.name, site.politeness.lane)
         try:
             return await asyncio.wait_for(probe(site, kind, limits), PROBE_S)
-        except (NotNow, NameNotResolved) as not_asked:
+        except NotNow as not_asked:
             return not_asked
         except TimeoutError:
             return f"no answer within {PROBE_S:.0f} s"

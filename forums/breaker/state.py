@@ -36,17 +36,11 @@ from workers.state.holds import Breaker
 FILE_PROBE_S = 3.0
 """Interval of checks of a missing or invalid site file: no request is sent, and the operator waits for the check."""
 
-NAME_PROBE_S, NAME_PROBE_PART = 5.0, 0.1
-"""Interval of tries to resolve a site's name: this part of the time since its breaker opened, and at least `NAME_PROBE_S`. The
-site receives no request, so the interval may be short, and a recovered name server is noticed soon.
-"""
-
 
 def open_breaker(
     client: redis.Redis, site: str, verdict: BlockVerdict, options: BreakerOptions, *, url: str, kind: str, by: str
 ) -> bool:
     """Hold `site` because of `verdict`; return False if it is open already, or given up. Idempotent."""
-    pauses = {Cause.SITE_FILE: FILE_PROBE_S, Cause.NO_NAME: name_pause_s(0.0, options)}
     return state.open_breaker(
         client,
         site,
@@ -56,7 +50,7 @@ def open_breaker(
         kind=kind,
         by=by,
         asked_s=retry_after_s(verdict.retry_after, verdict.date) or 0.0,
-        pause_s=pauses.get(verdict.cause),
+        pause_s=FILE_PROBE_S if verdict.cause is Cause.SITE_FILE else None,
         again=verdict.cause is not Cause.SITE_FILE,
     )
 
@@ -64,22 +58,6 @@ def open_breaker(
 def is_given_up(known: Breaker | None) -> bool:
     """Return True if an operator closed the breaker although the site's file was missing or invalid."""
     return known is not None and not known.is_open and known.cause == Cause.SITE_FILE
-
-
-def name_pause_s(open_s: float, options: BreakerOptions) -> float:
-    """Return the seconds until the next try to resolve a site's name, unresolved while its breaker was open for `open_s`."""
-    return min(options.probe_max_s, max(NAME_PROBE_S, NAME_PROBE_PART * open_s))
-
-
-def after_no_name(breaker: Breaker, found: str, options: BreakerOptions, now: float) -> Breaker:
-    """Return the breaker after a probe whose name was not resolved: the site's back-off is unchanged."""
-    return msgspec.structs.replace(
-        breaker,
-        good=0,
-        probes=breaker.probes + 1,
-        last_probe=found,
-        next_probe_at=now + name_pause_s(now - breaker.since, options),
-    )
 
 
 def after_probe(breaker: Breaker, found: str | None, options: BreakerOptions, now: float, luck: float) -> Breaker:

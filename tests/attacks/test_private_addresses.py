@@ -72,7 +72,7 @@ def test_a_name_that_resolves_to_a_private_address_is_not_connected_to(sites: Tw
 
 @pytest.mark.parametrize(
     ("answers", "cause", "reason"),
-    [({"forum": [["127.0.0.1"]]}, "unreachable", "resolves to 127.0.0.1"), ({}, "no name", "its name is not resolved")],
+    [({"forum": [["127.0.0.1"]]}, "unreachable", "resolves to 127.0.0.1"), ({}, "unreachable", "its name is not resolved")],
 )
 def test_a_site_whose_name_becomes_private_or_is_not_resolved_is_held_and_loses_nothing(
     sites: TwoSites, names: Names, answers: dict[str, list[list[str]]], cause: str, reason: str

@@ -16,7 +16,7 @@ from cli.main import main
 from demo.forum.process import ForumProcess
 from forum_reader.definition.site_options import BreakerOptions
 from forum_reader.page.soft_block import BlockVerdict, Cause
-from forums.breaker.state import after_no_name, after_probe, is_given_up, open_breaker
+from forums.breaker.state import after_probe, is_given_up, open_breaker
 from forums.overview.boards import Boards
 from forums.overview.model import ForumSites
 from forums.state.forum_states import ForumState, WatchedForum
@@ -215,25 +215,6 @@ def test_one_that_does_not_answer_stays_open(redis_client: redis.Redis, tmp_path
     (tmp_path / "one.toml").unlink()
     assert probed(redis_client) == "its site file is gone"
     assert said(redis_client) == []
-
-
-def test_a_name_that_is_not_resolved_is_tried_again_soon_and_no_failed_probe(
-    redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def no_server(*_: object, **__: object) -> list[object]:
-        raise OSError(-3, "Temporary failure in name resolution")
-
-    monkeypatch.setattr("aiohttp.resolver.ThreadedResolver.resolve", no_server)
-    declare(tmp_path, "one", "http://forum.test:9")
-    opened(redis_client, verdict=BlockVerdict(cause=Cause.NO_NAME, reason="no answer"))
-    before = Breakers(redis_client).open_ones()["one"]
-    assert before.next_probe_at - before.since == 5
-    assert "the name forum.test is not resolved: Temporary failure" in probed(redis_client)
-    after = Breakers(redis_client).open_ones()["one"]
-    assert (after.step, after.probes) == (before.step, 1)
-    assert after.next_probe_at - server_time(redis_client) <= 5
-    later = after_no_name(before, "still", OPTIONS, before.since + 80)
-    assert later.next_probe_at == before.since + 80 + 8, "a tenth of the time since it opened"
 
 
 def test_while_somebody_probes_nobody_else_does(redis_client: redis.Redis) -> None:

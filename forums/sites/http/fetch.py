@@ -123,10 +123,6 @@ class FetchFailed(errors.FetchFailed, TrawlError):
     """A page could not be fetched; the message names its URL and the reason."""
 
 
-class NameNotResolved(FetchFailed):
-    """The host's name was not resolved, so no request was sent."""
-
-
 class Visitor:
     """Fetches several pages, one after the other. Without a site: with the default delay and User-Agent.
 
@@ -256,7 +252,7 @@ class Visitor:
         except PrivateAddress as exc:
             raise FetchFailed(f"{url}: {exc}{'' if self._site else ', or use --allow-private'}") from exc
         except aiohttp.ClientConnectorDNSError as exc:
-            raise NameNotResolved(f"{url}: the name {exc.host} is not resolved: {exc.strerror or exc.os_error}") from exc
+            raise FetchFailed(f"{url}: the name {exc.host} is not resolved: {exc.strerror or exc.os_error}") from exc
         except aiohttp.ClientConnectorError as exc:
             raise FetchFailed(f"{url}: nothing answers at {URL(url).origin()}: {in_words(exc.os_error)}") from exc
         except (aiohttp.ClientError, TimeoutError, ValueError, IndexError) as exc:  # the last: yarl's, of `http://[::1]@/`
