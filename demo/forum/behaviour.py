@@ -36,8 +36,7 @@ class Behaviour:
 
     `latency_ms` before each page; `error_rate` to `slow_body_rate` are shares of pages (0 to 1). `skew`: exponent of the power
     law of the rates over the forums. `wall`: a soft block with status 200 instead of a page ("login", "captcha", "empty"; ""
-    for none), for all forums and kinds of pages or for `wall_forum` and `wall_page` alone. `etags`: 1 to send an ETag with
-    each page, and 304 to a matching If-None-Match.
+    for none), for all forums and kinds of pages or for `wall_forum` and `wall_page` alone.
     """
 
     rate: float = 0.0
@@ -53,7 +52,6 @@ class Behaviour:
     wall: str = ""
     wall_forum: str = ""
     wall_page: str = ""
-    etags: float = 0.0
 
     def changed(self, wanted: object) -> Behaviour:
         """Return this behaviour with the settings of `wanted`, a dict of names and numbers.
@@ -86,7 +84,6 @@ _LIMITS: dict[str, float] = {
     "latency_ms": MAX_LATENCY_MS,
     **dict.fromkeys(SHARES + CHANGES, 1.0),
     "skew": MAX_SKEW,
-    "etags": 1.0,
 }
 _WORDS: dict[str, tuple[str, ...]] = {
     "wall": ("", "login", "captcha", "empty"),

@@ -16,7 +16,6 @@ import os
 import signal
 import sys
 import time
-import zlib
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -121,7 +120,7 @@ class ForumServer:
             if blocked := self._block(kind, request, headers):
                 served["wall"] += 1
                 return blocked
-            response = _faulty(fault) or self._known(_rendered(view, request, headers), request)
+            response = _faulty(fault) or _rendered(view, request, headers)
             if fault is Fault.RESET:
                 served["reset"] += 1
                 return await send_half_and_reset(request, response)
@@ -129,16 +128,6 @@ class ForumServer:
             return await send_slowly(request, response) if fault is Fault.SLOW else response
 
         return handle
-
-    def _known(self, page: web.Response, request: web.Request) -> web.Response:
-        """Return the page with an ETag, or 304 for a matching one; the page unchanged if ETags are off."""
-        if not self.behaviour.etags or page.status != 200 or not isinstance(page.body, bytes):
-            return page
-        tag = f'"{zlib.crc32(page.body):08x}"'
-        if request.headers.get("If-None-Match") == tag:
-            return web.Response(status=304, headers={"ETag": tag})
-        page.headers["ETag"] = tag
-        return page
 
     def _block(self, kind: str, request: web.Request, headers: dict[str, str]) -> web.Response | None:
         """Return the soft block in place of this page, if any."""

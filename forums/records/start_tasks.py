@@ -74,8 +74,6 @@ class PostTask(msgspec.Struct, omit_defaults=True):
     """Earlier consecutive readings that saw fewer than the list claimed."""
     cursor: str | None = None
     """URL of the page to begin with, on sites without numbered page URLs."""
-    pages: int = 0
-    """Of a check: pages of comments that the thread had; if none of them has changed, it is not read. 0: it is read."""
     own: str | None = None
     """The thread's id on its own page, if it differs from the list's, `post`."""
     author: str | None = None

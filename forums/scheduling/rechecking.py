@@ -8,7 +8,6 @@ import math
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-import msgspec
 import redis
 
 from forums import FORUM_DETAIL, FORUM_LIST
@@ -17,7 +16,6 @@ from forums.records.stored import BACKFILL, scan_task
 from forums.sites import Site, load_all, load_site
 from forums.state.forum_states import Ledger, Spent
 from forums.state.keys import script
-from forums.state.thread_records import ThreadRecord, look_up
 from forums.storage import Database
 from forums.storage.read.site_figures import DueThread, take_due
 from redis_components.admin.inspector import keys_in
@@ -124,18 +122,9 @@ def _why_none(site: Site, spent: Spent, waiting: int) -> str:
 def _send_checks(client: redis.Redis, keys: CrawlKeys, site: Site, due: Sequence[DueThread]) -> int:
     """Push the checks; return the number of tasks in their lane."""
     names = [thread_id(site.name, thread.id) for thread in due]
-    records = look_up(client, keys, names)
-    checks = [_check(site, thread, records[name]) for name, thread in zip(names, due, strict=True)]
+    checks = [PostTask(site=site.name, post=one.id, forum=one.forum_id, mode="check", url=one.url) for one in due]
     tasks = [NamedTask(name, encode(check)) for name, check in zip(names, checks, strict=True)]
     return push_named(client, keys, tasks, NEWEST_FIELDS, lane="later")
-
-
-def _check(site: Site, thread: DueThread, record: ThreadRecord | None) -> PostTask:
-    task = PostTask(site=site.name, post=thread.id, forum=thread.forum_id, mode="check", url=thread.url)
-    if record is not None and not record.is_gone and not record.short and record.own is None:
-        known = {"known": record.comments, "after": record.last_comment, "pages": record.last_page, "cursor": record.cursor}
-        task = msgspec.structs.replace(task, **known)
-    return task
 
 
 def _move_history(client: redis.Redis, keys: CrawlKeys, left: dict[str, int]) -> dict[str, int]:

@@ -7,10 +7,7 @@ What does not fit is an error of the fleet, once for each content of the file; t
 
 from __future__ import annotations
 
-import logging
-import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -63,37 +60,6 @@ MIDDLEWARES: dict[str, dict[str, int | None]] = {
 """Setting -> middlewares and their orders; the project's entries override them."""
 
 
-SLOW_S = 0.05
-"""Of CPU time. An ordinary page takes 3 ms; the first pages of a process, which learn a site's date format, 20."""
-
-logger = logging.getLogger(__name__)
-
-
-@contextmanager
-def noticed(spider: Spider, site: str, kind: str, url: str) -> Iterator[None]:
-    """Count a page that takes more than `SLOW_S` in the stats `sites/<site>/<kind>/slow`, with `…/slowest_ms` and, for this
-    process, `…/slowest_url`. The first slow page of a site is also logged.
-    """
-    begun = time.thread_time()
-    try:
-        yield
-    finally:
-        spent = time.thread_time() - begun
-        if spent > SLOW_S:
-            _note(spider, f"sites/{site}/{kind}", url, round(spent * 1000))
-
-
-def _note(spider: Spider, name: str, url: str, spent_ms: int) -> None:
-    stats = spider.crawler.stats
-    slowest = stats.get_value(f"{name}/slowest_ms", 0)
-    stats.inc_value(f"{name}/slow")
-    if spent_ms > slowest:
-        stats.max_value(f"{name}/slowest_ms", spent_ms)
-        stats.set_value(f"{name}/slowest_url", url)
-    if not slowest:
-        logger.info("%s took %d ms of CPU to be read; further slow pages are in the stats %s/slow", url, spent_ms, name)
-
-
 T = TypeVar("T")
 
 
@@ -142,15 +108,13 @@ def page_request(
     left_out: MoreComments | None = None,
     priority: int = 0,
     conditional: bool | None = None,
-    stored: str = "",
     **kwargs: Any,
 ) -> Request:
     """Build the request for a page at an address (`Site.url`), without dupefilter. `kwargs` are passed to the callback.
     `left_out`: the comments requested, on sites whose thread pages leave comments out.
 
     `conditional`: True: send validators, the callback may get a 304 (`redis_components.scrapy_glue.conditional`). False: fetch in
-    full and store validators. None: neither. `stored` is a tag that changes with the stored data of the page; validators of
-    another tag are not sent.
+    full and store validators. None: neither.
     """
     asking = site.asking(kind, url)
     meta: dict[str, Any] = {
@@ -162,8 +126,7 @@ def page_request(
     if left_out is not None:
         meta["page"] |= msgspec.to_builtins(left_out)
     if conditional is not None and asking.method == "GET":
-        read_as = f"{file_digest(site)} {stored}".strip()
-        meta |= {"conditional": read_as, "conditional_reload": not conditional, "handle_httpstatus_list": [304]}
+        meta |= {"conditional": file_digest(site), "conditional_reload": not conditional, "handle_httpstatus_list": [304]}
     return Request(
         asking.url, method=asking.method, headers=asking.headers, body=asking.body, callback=callback, errback=errback,
         cb_kwargs=kwargs, meta=meta, dont_filter=True, priority=priority,
@@ -187,7 +150,7 @@ async def read_page(spider: Spider, response: Response, **more: str | None) -> A
     site, watch = site_in_use(response.meta["site"]), watch_of(spider.crawler)
     asked = msgspec.convert({**response.meta["page"], **more}, Asked)
     try:
-        page = await _read(spider, site, response, asked)
+        page = await _read(site, response, asked)
     except PageGone as error:
         if watch is not None:
             watch.gone(response, error)
@@ -201,7 +164,7 @@ async def read_page(spider: Spider, response: Response, **more: str | None) -> A
     return page
 
 
-async def _read(spider: Spider, site: Site, response: Response, asked: Asked) -> Any:
+async def _read(site: Site, response: Response, asked: Asked) -> Any:
     """Parse the page; in a child process if it was in flight when a crawler died."""
     leased = current_page.get()
     if leased is not None and leased.attempts:
@@ -215,7 +178,7 @@ async def _read(spider: Spider, site: Site, response: Response, asked: Asked) ->
             thread=asked.thread,
             lease=current_lease(),
         )
-        with page_at_work.reading(at_work), noticed(spider, site.name, asked.kind, response.url):
+        with page_at_work.reading(at_work):
             return isolated.here(site, response, asked)
     except TooMuchHere:
         return await isolated.apart(site, response, asked)

@@ -36,13 +36,11 @@ from .odd_pages import (
 from .thread_reading import (
     Reading,
     Step,
-    ThreadWas,
     counted_back,
     follow,
     from_start,
     missing,
     report,
-    unchanged_report,
     with_own_id,
 )  # fmt: skip
 
@@ -89,7 +87,6 @@ class ForumDetailSpider(ForumSpider):
             first=first,
             page=first,
             last_page=max(1, task.page) if after is not None else 1,
-            was=_was(site, task),
             **{name: getattr(task, name) for name in _OF_TASK},
         )
         if task.mode == "changed" or task.only == "comments" or site.pages.thread is None:
@@ -110,8 +107,6 @@ class ForumDetailSpider(ForumSpider):
             number=reading.page if left_out is None else reading.left_out_page,
             left_out=left_out,
             priority=LATER if reading.mode in ("check", "backfill") else 0,
-            conditional=None if reading.was is None else not reading.changed,
-            stored=reading.was.tag if reading.was is not None else "",
             reading=msgspec.to_builtins(reading),
         )
         if reading.own is not None:
@@ -148,10 +143,9 @@ class ForumDetailSpider(ForumSpider):
         """Yield the post; then the request for its comments, unless it has none."""
         read = _with_requests(reading, response)
         site = site_in_use(response.meta["site"])
-        if read.was is not None and not read.changed and is_unchanged(response):
-            yield self._comments(site, read) if read.was.comments else unchanged_report(site.name, read, read.was)
+        if is_unchanged(response):  # a check of the version before, which asked for pages that have changed
+            yield self._again(site, read)
             return
-        read = msgspec.structs.replace(read, changed=True)
         if (other := merged_into(site, response, read.thread)) is not None:
             yield report(site.name, read, gone=True, reason=f"merged into thread {other}")
             read = merged(read, other, response.url)
@@ -182,14 +176,9 @@ class ForumDetailSpider(ForumSpider):
         """Yield the comments, and the next request or the report."""
         read = _with_requests(reading, response)
         site = site_in_use(response.meta["site"])
-        if read.was is not None and not read.changed:
-            if is_unchanged(response):
-                yield self._still_unchanged(site, read, read.was)
-                return
-            if read.page > 1:  # the pages before were not read
-                yield self._again(site, read)
-                return
-            read = msgspec.structs.replace(read, changed=True)
+        if is_unchanged(response):  # as above
+            yield self._again(site, read)
+            return
         if (other := merged_into(site, response, read.thread)) is not None:
             yield report(site.name, read, gone=True, reason=f"merged into thread {other}")
             read = merged(read, other, response.url)
@@ -249,15 +238,9 @@ class ForumDetailSpider(ForumSpider):
         is_next = step.reading.at_left_out == read.at_left_out
         yield self._after_more(site, step, page.next if is_next else None)
 
-    def _still_unchanged(self, site: Site, read: Reading, was: ThreadWas) -> Any:
-        """Return the request for the next page, or the report of a check without changes."""
-        if read.page < was.pages:
-            return self._comments(site, msgspec.structs.replace(read, page=read.page + 1))
-        return unchanged_report(site.name, read, was)
-
     def _again(self, site: Site, read: Reading) -> Request:
         """Return the request that reads the thread from its beginning."""
-        read = from_start(msgspec.structs.replace(read, changed=True))
+        read = from_start(read)
         return self._opening(site, read) if site.pages.thread is not None else self._comments(site, read)
 
     def _after(self, site: Site, step: Step, following: str | None = None) -> Any:
@@ -319,8 +302,6 @@ class ForumDetailSpider(ForumSpider):
             return self._asked_again(site, place, read)
         if place["kind"] == "more":
             return self._after_more(site, after_left_out(read, site.limits.comments_per_thread, missing=True))
-        if read.was is not None and not read.changed and place["number"] > 1:
-            return self._again(site, read)  # the pages before were not read
         if place["kind"] == "comments" and place["number"] > 1:
             is_back = site.pages.comments.order != "oldest"
             return self._after(site, missing(read, numbered=site.pages.comments.is_numbered, newest_first=is_back))
@@ -358,18 +339,6 @@ def _begin(site: Site, task: PostTask) -> tuple[int, str | None]:
         return 1, task.after if task.page > 1 else None
     first = task.page if task.cursor or pages.comments.is_numbered else 1
     return first, task.after if first > 1 else None
-
-
-def _was(site: Site, task: PostTask) -> ThreadWas | None:
-    """Return the stored state of a thread to be checked by conditional requests; None if its pages have no numbered addresses."""
-    if (
-        task.mode != "check"
-        or task.pages < 1
-        or site.pages.more is not None
-        or (task.pages > 1 and not site.pages.comments.is_numbered)
-    ):
-        return None
-    return ThreadWas(comments=task.known, last=task.after, pages=task.pages, cursor=task.cursor)
 
 
 def _with_requests(reading: dict[str, Any], response: Response) -> Reading:

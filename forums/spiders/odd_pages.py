@@ -51,7 +51,7 @@ def _in_its_place(asked: str, sent: str, thread: str) -> str | None:
 
 def merged(reading: Reading, other: str, url: str) -> Reading:
     """Return the reading of the thread into which the one of `reading` was merged; its page is there already."""
-    return Reading(started_at=reading.started_at, mode="check", thread=other, url=url, asked=reading.asked, changed=True)
+    return Reading(started_at=reading.started_at, mode="check", thread=other, url=url, asked=reading.asked)
 
 
 def digest_of(ids: Sequence[str]) -> str:

@@ -23,20 +23,6 @@ from forums.records.start_tasks import Part, ReadMode
 from forums.state.thread_records import ThreadRecord
 
 
-def unchanged_report(site: str, read: Reading, was: ThreadWas) -> dict[str, Any]:
-    """Return the report of a check without changed pages: the stored state is confirmed."""
-    return report(site, read) | {
-        "last_page": was.pages,
-        "comments": was.comments,
-        "whole": False,  # nothing was seen, so nothing was missed
-        "consistent": False,
-        "last_comment_id": was.last,
-        "cursor": was.cursor,
-        "listed": None,
-        "short": 0,
-    }
-
-
 def report(
     site: str, read: Reading, *, reason: str | None = None, gone: bool = False, cut: bool = False, walled: bool = False
 ) -> dict[str, Any]:
@@ -84,20 +70,6 @@ WHOLE_PAGES = 10
 """Threads with missing comments are read whole up to this number of pages; in longer ones a check finds the missing ones."""
 
 
-class ThreadWas(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Stored state of a thread before a check."""
-
-    comments: int = 0
-    last: str | None = None
-    pages: int = 1
-    cursor: str | None = None
-
-    @property
-    def tag(self) -> str:
-        """A tag that changes with the stored comments: validators of another tag are not sent."""
-        return f"{self.comments} {self.last}"
-
-
 class Reading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Progress of the reading of a thread; part of its requests."""
 
@@ -137,8 +109,6 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     created_at: str | None = None
     last_activity: str | None = None
     asked: str = ""  # digest of the site file that made the page's URL
-    was: ThreadWas | None = None  # stored state, for a check by conditional requests
-    changed: bool = False  # a page has changed: the others are read, too
     left_out: tuple[MoreComments, ...] = ()  # all places found where its pages leave comments out
     at_left_out: int = 0  # how many of these are read
     left_out_page: int = 1  # requested page of the next one

@@ -15,7 +15,6 @@ from sqlalchemy import update
 from forums.scheduling.rechecking import WAITING_MOST, backfill, recheck
 from forums.scheduling.seeding import seed, sentences
 from forums.state.forum_states import Ledger, Purpose, Spending
-from forums.state.thread_records import ThreadRecord, keep
 from forums.storage import Database, parse
 from forums.storage.schema.tables import posts
 from redis_components.frontier.holds import HoldKind
@@ -124,14 +123,3 @@ def test_a_backfill_runs_beside_the_scans_of_its_forums(redis_client: redis.Redi
     assert [json.loads(one) for one in redis_client.lrange(LIST.start_tasks(), 0, -1)] == [task]
     assert sentences(backfill(redis_client, "one", forums=["a"]))["one/a"].startswith("pending since")
     assert sentences(seed(redis_client, ["a"], "one")) == {"one/a": "seeded"}
-
-
-def test_a_check_knows_what_is_stored_so_that_pages_may_say_that_they_are_the_same(
-    redis_client: redis.Redis, database: Database
-) -> None:
-    short = ThreadRecord(token="t", comments=2, last_comment="c2", short=1)  # a reading saw fewer than the list claims
-    keep(redis_client, DETAIL, {"one/p2": ThreadRecord(token="t", comments=2, last_comment="c2"), "one/p1": short})
-    recheck(redis_client, database)
-    first, second = waiting(redis_client)
-    assert [first[name] for name in ("post", "known", "after", "pages")] == ["p2", 2, "c2", 1]
-    assert "pages" not in second

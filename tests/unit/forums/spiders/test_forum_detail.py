@@ -208,51 +208,12 @@ def answered(request: Request, spider: ForumDetailSpider, status: int = 200, bod
     return list(collected(request.callback(response, **request.cb_kwargs)))  # type: ignore[misc]
 
 
-KNOWN = PostTask(site="example", post="p", forum="f", mode="check", known=23, after="c23", pages=2)
+KNOWN = PostTask(site="example", post="p", forum="f", mode="check", known=23, after="c23")
 
 
-def test_a_check_of_which_no_page_has_changed_tells_that_and_nothing_is_missed() -> None:
+def test_a_check_reads_the_whole_thread_also_where_a_page_that_the_version_before_asked_for_has_not_changed() -> None:
     spider, opening = alone(), begun(KNOWN)
-    assert opening.meta["conditional_reload"] is False, "it may be answered by 304"
-    (first,) = answered(opening, spider, 304)
-    (second,) = answered(first, spider, unchanged=True)  # the same body
-    assert [request.url.rpartition("/")[2] for request in (opening, first, second)] == ["p", "1", "2"]
-    (check,) = answered(second, spider, 304)
-    assert (check["whole"], check["consistent"], check["comments"], check["requests"]) == (False, False, 23, 3)
-    ((_, record),) = _records([parse(msgspec.json.encode(check))]).items()
-    assert (record.comments, record.last_page, record.last_comment, record.token) == (23, 2, "c23", "")
-
-
-def test_a_check_reads_the_whole_thread_where_one_page_has_changed() -> None:
-    spider, opening = alone(), begun(KNOWN)
-    page = b'{"comments": [{"id": "c1", "body": "text"}], "pages": 2}'
-    (first,) = answered(opening, spider, 304)
-    comment, second = answered(first, spider, body=page)
-    assert (comment["id"], second.url.rpartition("/")[2], second.meta["conditional_reload"]) == ("c1", "2", True)
-    assert second.meta["conditional"] == opening.meta["conditional"], "what it says is remembered for the next check"
-    (second,) = answered(begun_at(1), spider, 304)
-    (again,) = answered(second, spider, body=page)  # the page before it was not read
-    assert (again.url.rpartition("/")[2], again.meta["conditional_reload"]) == ("p", True)
-    assert failed(second).url == again.url, "nor where the second page is gone"
-    read = msgspec.convert(again.cb_kwargs["reading"], Reading)
-    assert (read.page, read.seen, read.requests) == (1, 0, 3)
-
-
-def begun_at(page: int) -> Request:
-    """The request for a page of comments of a check of which no page has changed so far."""
-    spider = alone()
-    (request,) = answered(begun(KNOWN), spider, 304)
-    for _ in range(page - 1):
-        (request,) = answered(request, spider, 304)
-    return request
-
-
-def test_what_pages_said_counts_only_for_what_is_stored_now() -> None:
-    tags = {
-        begun(msgspec.structs.replace(KNOWN, **other)).meta["conditional"]
-        for other in ({}, {"known": 24}, {"after": "c24"}, {"pages": 3})
-    }
-    assert len(tags) == 3, "the number of pages follows from the rest"
-    for other in ({"pages": 0}, {"mode": "new"}, {"site": "cursors"}):
-        assert "conditional" not in begun(msgspec.structs.replace(KNOWN, **other)).meta
-    assert "conditional" in begun(msgspec.structs.replace(KNOWN, site="cursors", pages=1)).meta
+    assert "conditional" not in opening.meta
+    for old in (opening, spider._comments(load_site("example"), msgspec.convert(opening.cb_kwargs["reading"], Reading))):
+        (again,) = answered(old, spider, 304)
+        assert (again.url, msgspec.convert(again.cb_kwargs["reading"], Reading).page) == (opening.url, 1)
