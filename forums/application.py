@@ -19,11 +19,10 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
     from forum_reader.page.soft_block import BlockVerdict
-    from forums.storage import RunHistory
     from redis_components.keys import CrawlKeys
     from workers.environment.declaration import Variables
     from workers.process.page_at_work import PageAtWork
-    from workers.state.history import MemberRow, RunRow, Wanted
+    from workers.state.history import MemberRow
 
     from .overview.model import ForumSitesReader
 
@@ -278,24 +277,15 @@ def sites_reader(client: redis.Redis) -> ForumSitesReader:
     return ForumSitesReader(client)
 
 
-def stored_runs(wanted: Wanted, limit: int, *, longest_s: float | None = None) -> list[RunRow] | None:
-    """Return the latest crawler processes of the table `crawler_runs`. Raises StorageError."""
-    return _of_history(lambda history: history.latest(wanted, limit), longest_s)
-
-
 def stored_members(spider: str, group: str | None, limit: int, *, longest_s: float | None = None) -> list[MemberRow] | None:
     """Return the latest rows of a spider in the table `run_members`. Raises StorageError."""
-    return _of_history(lambda history: history.members(spider, group, limit), longest_s)
-
-
-def _of_history(read: Callable[[RunHistory], list[T]], longest_s: float | None) -> list[T] | None:
     from forums.storage import RunHistory
 
     from .storage.read.read_sql import NoData, stored_data
 
     try:
         with stored_data(longest_s=longest_s) as database:
-            return read(RunHistory(database))
+            return RunHistory(database).members(spider, group, limit)
     except NoData:
         return None
 

@@ -63,7 +63,7 @@ def check_environment() -> None:
     refuse_example_secrets(os.environ)
     default_fleet(), node_crawlers(), fleet_namespace(), shutdown_grace(), own_tasks()
     application().check()
-    stream_level(), LogLimits.from_environment(), Fleet.read().history_days, read_keys()
+    stream_level(), LogLimits.from_environment(), Fleet.read(), read_keys()
     broker_of(check_login(redis_url()))
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from workers.environment.declaration import Variables
     from workers.overview.reader import SitesReader
     from workers.process.page_at_work import PageAtWork
-    from workers.state.history import MemberRow, RunRow, Wanted
+    from workers.state.history import MemberRow
 
     from .breaker.hosts import Verdict
 
@@ -158,12 +158,6 @@ class Application:
 
     def sites_reader(self, client: redis.Redis) -> SitesReader | None:  # noqa: ARG002
         """Return the reader of its sites for the overview; None: breakers and limits alone are shown."""
-        return None
-
-    def stored_runs(self, wanted: Wanted, limit: int, *, longest_s: float | None = None) -> list[RunRow] | None:  # noqa: ARG002
-        """Return the latest crawler processes that its database has, the youngest first; None where there is no database. Raises
-        TrawlError, also where that takes more than `longest_s`.
-        """
         return None
 
     def stored_members(

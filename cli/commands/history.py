@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import time
+from datetime import datetime
 from typing import Annotated, Any
 
 import typer
 
-from cli.access import redis_client, running_url
+from cli.access import running_client
 from cli.names import check_ran, parse_since, parse_target
 from cli.views.options import AsJson, Newest, Since
-from cli.views.output import complain, duration, in_plain_json
+from cli.views.output import duration, in_plain_json
 from cli.views.tables import Column, figure, show
-from redis_components.errors import RedisUnavailable, TrawlError, check_choice
-from workers.application import application
+from redis_components.errors import check_choice
 from workers.process.exit_kinds import ExitKind, OnceOutcome, signal_name
-from workers.state.history import LOST, RunRow, Wanted, latest
+from workers.state.history import LOST, Run, latest
 
 RUNNING = "running"
 
@@ -34,7 +34,7 @@ def history(
     """Show crawler processes, newest first: start, duration, pages, items, peak memory, how each ended, and why.
 
     The list includes crawlers that were started by hand, and crawls by `crawl_once`. **lost**: the node died, so the end was
-    never reported. The database keeps the history for TRAWL_HISTORY_DAYS.
+    never reported. Redis keeps the last 5,000 processes.
 
     **Examples:**
 
@@ -43,10 +43,11 @@ def history(
         trawl history --kind crashed -n 100 --json
     """
     spider, number = parse_target(target) if target else (None, None)
-    moment = parse_since(since) if since else None
-    found = _look(Wanted(spider=spider, number=number, outcome=_kind(kind), since=moment), limit)
-    if not found and spider is not None and not _look(Wanted(spider=spider), 1):
-        check_ran(spider)
+    moment = parse_since(since).timestamp() if since else 0.0
+    with running_client(as_json) as client:
+        found = latest(client, limit, spider=spider, number=number, outcome=_kind(kind), since=moment)
+        if not found and spider is not None and not latest(client, 1, spider=spider):
+            check_ran(spider)
     rows = [_json(run) for run in found] if as_json else found
     show(rows, COLUMNS, as_json, empty="No crawler process matches.")
     return 0
@@ -60,61 +61,45 @@ def _kind(text: str | None) -> str | None:
     return text
 
 
-def _look(wanted: Wanted, limit: int) -> list[RunRow]:
-    url, stored = running_url(), application().stored_runs(wanted, limit)
-    if url is None and stored is None:
-        raise TrawlError("no crawler process is known: nothing runs here, and there is no database yet (trawl up)")
-    if url:
-        try:
-            with redis_client(url) as client:
-                return latest(stored or (), client, wanted, limit)
-        except RedisUnavailable as error:
-            if stored is None:
-                raise
-            complain(f"{error}; only stored processes are shown")
-    return latest(stored or (), None, wanted, limit)
-
-
-def name_of(run: RunRow) -> str:
+def name_of(run: Run) -> str:
     """Return `forum_detail/2`, `forum_list/hand-4711`, `news/once`."""
     return f"{run.spider}/{run.number if run.number is not None else f'hand-{run.pid}' if run.by == 'hand' else run.by}"
 
 
-def _end(run: RunRow) -> str:
+def _end(run: Run) -> str:
     if run.exit_code is not None and run.exit_code < 0:
         return f"{run.outcome} ({signal_name(-run.exit_code)})"
     return run.outcome or RUNNING
 
 
-def _seconds(run: RunRow) -> float | None:
+def _seconds(run: Run) -> float | None:
     """Return the seconds that a process took, or has run; None where its end was not seen."""
-    until = run.ended_at or (datetime.now(UTC) if run.outcome is None else None)
-    return (until - run.started_at).total_seconds() if until else None
+    until = run.ended_at or (time.time() if run.outcome is None else None)
+    return until - run.started_at if until else None
 
 
-def _took(run: RunRow) -> str:
+def _took(run: Run) -> str:
     return "-" if (seconds := _seconds(run)) is None else duration(seconds)
 
 
 COLUMNS = (
-    Column("started", lambda run: run.started_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")),
+    Column("started", lambda run: datetime.fromtimestamp(run.started_at).astimezone().strftime("%Y-%m-%d %H:%M:%S")),
     Column("took", _took, rank=1),
     Column("crawler", name_of),
     Column("end", _end),
     figure("pages", "pages", rank=2),
-    figure("items", "scraped", rank=3),
+    figure("items", "items", rank=3),
     figure("peak", lambda run: f"{run.peak_rss_bytes / 2**20:,.0f} MiB" if run.peak_rss_bytes else "-", rank=4),
     Column("node", "node", least=10, rank=5),
     Column("why", lambda run: run.reason or "", least=25, rank=6, below=True),
 )
 
 
-def _json(run: RunRow) -> dict[str, Any]:
-    fields, seconds = in_plain_json(run), _seconds(run)
+def _json(run: Run) -> dict[str, Any]:
+    seconds = _seconds(run)
     return {
         "crawler": name_of(run),
-        **{name: value for name, value in fields.items() if name not in ("scraped", "told_at")},
+        **in_plain_json(run),
         "outcome": run.outcome or RUNNING,
         "seconds": None if seconds is None else round(seconds, 3),
-        "items": run.scraped,
     }

@@ -18,7 +18,7 @@ from cli.views.output import counted, echo, print_json, working
 from cli.views.tables import Columns, console, shortened, show
 from forum_reader.definition.load import advice
 from forums.records.items import comment_item, post_item, stamp, utc_now, with_listed
-from forums.records.stored import Stored
+from forums.records.stored import Item
 from forums.sites import Site
 from forums.sites.check import Trial, TriedField, TriedPage, TriedThread
 from forums.sites.http.fetch import Visitor
@@ -54,7 +54,7 @@ class StoredSample(msgspec.Struct, frozen=True, kw_only=True):
 
 def store_sample(site: Site, thread: TriedThread) -> StoredSample:
     """Store the items of a thread in a temporary database; return its rows."""
-    items: list[Stored] = []
+    items: list[Item] = []
     refused: list[str] = []
     for given in _items(site, thread):
         try:

@@ -25,7 +25,6 @@ from forums.state.keys import ForumCrawlKeys
 from forums.state.thread_records import forget_fields
 from redis_components.errors import TrawlError
 from redis_components.keys import CrawlKeys
-from workers.state.history import RunRow
 
 from .start_tasks import ReadMode, ScanMode
 
@@ -218,8 +217,6 @@ class Check(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="ch
 
 Item = Post | Comment | Forum | Scan | Check
 
-
-Stored = Item | RunRow
 
 _decoder: msgspec.json.Decoder[Item] = msgspec.json.Decoder(Item)
 _AT_FIELD = re.compile(r"(?P<what>.+) - at `\$\.(?P<field>\w+)`")

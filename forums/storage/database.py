@@ -18,7 +18,7 @@ from sqlalchemy import URL, Connection, Engine, Row, Select, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from forums.environment import Storage
-from forums.records.stored import Stored
+from forums.records.stored import Item
 from redis_components.embedded import data_dir
 from redis_components.embedded.files import private_file, private_folder
 from redis_components.errors import ConfigError
@@ -143,7 +143,7 @@ class Database:
     def close(self) -> None:
         self.engine.dispose()
 
-    def write(self, items: Sequence[Stored], written: Written | None = None) -> list[Refused]:
+    def write(self, items: Sequence[Item], written: Written | None = None) -> list[Refused]:
         """Upsert `items` in one transaction and commit it; return the items that the database refused, with the reasons.
         New rows and changes are added to `written`.
 

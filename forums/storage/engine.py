@@ -40,7 +40,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import NoSuchModuleError
 
-from forums.records.stored import Stored
+from forums.records.stored import Item
 from redis_components.errors import TrawlError
 from workers.consumers.database_rows import cause_of, is_of_a_row
 from workers.consumers.mysql_dialect import (
@@ -75,7 +75,7 @@ def rows_by_key(
                 yield site, row
 
 
-def too_large(connection: Connection, items: Sequence[Stored]) -> dict[int, str]:
+def too_large(connection: Connection, items: Sequence[Item]) -> dict[int, str]:
     """Return the reasons of items that are too large to send, by index; empty for databases without a limit."""
     if (most := most_bytes(connection)) is None:
         return {}

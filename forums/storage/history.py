@@ -1,51 +1,33 @@
-"""Records of the fleet in the database: the history of its crawler processes, the positions up to which Redis streams were
+"""Records of the fleet in the database: outcomes of members of its runs, the positions up to which Redis streams were
 copied into the event log, and a copy of the operators' settings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import msgspec
-from sqlalchemy import Column, Connection, MetaData, Select, Table, delete, insert, inspect, select, update
+from sqlalchemy import Column, Connection, MetaData, Table, delete, insert, inspect, select
 from sqlalchemy.schema import CreateTable
 
-from workers.state.history import LOST, MemberRow, RunRow, Wanted
+from workers.state.history import MemberRow
 
 from .database import Database
-from .schema.tables import crawler_runs as runs
 from .schema.tables import event_outputs as outputs
 from .schema.tables import run_members as members
 from .schema.times import NAME, TEXT, UtcDateTime
-from .write.event_log import Change, Position, append, lock_writers, lost_runs, note_position, reserved
-from .write.upsert import Refused, store_newest
+from .write.event_log import Change, Position, append, lock_writers, note_position, reserved
+from .write.upsert import store_newest
 
-MOST_ROWS = 200_000  # of any age: a fleet whose crawlers end every second must not fill the disk
 MOST_MEMBERS, MEMBER_DAYS = 1_000_000, 400
-MOST_OPEN = 1_000  # limit of runs without an end that are checked
 
 
 class RunHistory:
-    """The tables `crawler_runs` and `run_members` of an open database. Raises StorageError."""
+    """The table `run_members` of an open database. Raises StorageError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-
-    def write(self, rows: Sequence[RunRow]) -> list[Refused]:
-        """Upsert by id; of two states the later one stays."""
-        return self._database.write(rows)
-
-    def latest(self, wanted: Wanted, limit: int) -> list[RunRow]:
-        """Return the latest runs that match, the youngest first."""
-        query = select(runs).order_by(runs.c.started_at.desc(), runs.c.id.desc()).limit(limit)
-        for column, value in ((runs.c.spider, wanted.spider), (runs.c.number, wanted.number), (runs.c.outcome, wanted.outcome)):
-            if value is not None:
-                query = query.where(column == value)
-        if wanted.since is not None:
-            query = query.where(runs.c.started_at >= wanted.since)
-        return self._select(query)
 
     def write_members(self, rows: Sequence[MemberRow]) -> None:
         """Upsert by run and spider."""
@@ -59,38 +41,16 @@ class RunHistory:
         query = query.where(members.c.of_group == group) if group is not None else query
         return [MemberRow(**row._mapping) for row in self._database.rows(query)]
 
-    def without_end(self) -> list[RunRow]:
-        """Return runs whose end was not reported, the youngest first, including runs marked as lost."""
-        return self._select(select(runs).where(runs.c.ended_at.is_(None)).order_by(runs.c.started_at.desc()).limit(MOST_OPEN))
-
-    def mark(self, ids: Collection[str], outcome: str | None) -> None:
-        """Mark runs without an end as `lost`, or (None) as running again. An end that is reported later overrides the mark."""
-        if ids:
-            with self._database.writing() as connection:
-                lock_writers(connection)
-                chosen = runs.c.id.in_(sorted(ids)) & runs.c.ended_at.is_(None)
-                changed = connection.execute(select(runs).where(chosen)).all()  # MySQL has no UPDATE … RETURNING
-                connection.execute(update(runs).where(chosen).values(outcome=outcome))
-                append(connection, lost_runs(changed) if outcome == LOST else [])
-
-    def prune(self, now: datetime, days: float) -> int:
-        """Drop runs that began more than `days` ago, and the oldest above 200,000; members of runs after 400 days, and the oldest
-        above a million. Return their number.
-        """
-        before = self._prune(runs.c.started_at, now - timedelta(days=days), MOST_ROWS)
-        return before + self._prune(members.c.ended_at, now - timedelta(days=max(days, MEMBER_DAYS)), MOST_MEMBERS)
-
-    def _prune(self, age: Column[datetime], before: datetime, most: int) -> int:
-        oldest = select(age).order_by(age.desc()).offset(most).limit(1)
+    def prune(self, now: datetime) -> int:
+        """Drop members of runs after 400 days, and the oldest above a million. Return their number."""
+        age = members.c.ended_at
+        oldest = select(age).order_by(age.desc()).offset(MOST_MEMBERS).limit(1)
         with self._database.reading() as connection:
-            bound = max(filter(None, (before, connection.execute(oldest).scalar())))
+            bound = max(filter(None, (now - timedelta(days=MEMBER_DAYS), connection.execute(oldest).scalar())))
             if connection.execute(select(age).where(age <= bound).limit(1)).scalar() is None:
                 return 0  # nearly always: do not lock out the writers
         with self._database.writing() as connection:
-            return connection.execute(delete(age.table).where(age <= bound)).rowcount
-
-    def _select(self, query: Select[*tuple[Any, ...]]) -> list[RunRow]:
-        return [RunRow(**row._mapping) for row in self._database.rows(query)]
+            return connection.execute(delete(members).where(age <= bound)).rowcount
 
 
 def stream_position(database: Database, key: str) -> Position | None:

@@ -1,5 +1,5 @@
-"""History of the fleet, moved from Redis into the database: crawler processes, with runs marked as lost whose end was not
-reported, and actions of operators and of the fleet (the audit, and the notes of `state/reports.py`) as events.
+"""History of the fleet, moved from Redis into the database: outcomes of members of runs, and as events the actions of operators
+and of the fleet (the audit, and the notes of `state/reports.py`).
 
 The position in each stream of actions is stored in the database, in the transaction that writes the events, so each entry becomes
 one event, even if a writer dies or two run at once. A stream that is new to the database is read from its end.
@@ -7,10 +7,9 @@ one event, even if a writer dies or two run at once. A stream that is new to the
 
 from __future__ import annotations
 
-import logging
 import shlex
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,56 +20,32 @@ from forums.storage.history import log_stream, stream_position
 from forums.storage.write.event_log import Change, FleetKind, FleetRow, Position, fleet_change
 from redis_components.errors import ConfigError
 from redis_components.server.printable import in_one_line
-from redis_components.server.untrusted_values import server_time
-from workers.environment.variables import Fleet
-from workers.state.history import LOST, Runs, is_lost, member_rows, rows_of
+from workers.state.history import ended_members, member_rows, settle_members
 from workers.state.keys import MOST_WAITING, FleetKeys
-from workers.state.registry import CrawlerRecord, Registry
+from workers.state.registry import Registry
 from workers.state.reports import Act, Note
 
 BATCH = 200
 MOST_BATCHES = 2 * MOST_WAITING // BATCH  # in a round: entries may be added faster than they are moved
-LOOK_AGAIN_S = 30.0  # interval of checks of the runs without an end
+PRUNE_S = 600.0
 
-_looked_at: dict[str, float] = {}  # by database, of this process
-
-logger = logging.getLogger(__name__)
+_pruned_at: dict[str, float] = {}  # by database, of this process
 
 
-def store_runs(client: redis.Redis, database: Database) -> int:
-    """Move reported runs, and members of runs of groups, into the (open) database; at intervals mark lost ones and drop old ones.
+def store_members(client: redis.Redis, database: Database) -> None:
+    """Move members of runs that are over into the (open) database; at intervals drop old ones.
 
-    Returns the number of stored states. Raises StorageError and `redis.RedisError`; nothing is lost then.
+    Raises StorageError and `redis.RedisError`; nothing is lost then.
     """
-    history, runs, ended = RunHistory(database), Runs(client), Runs(client, FleetKeys().ended_members())
-    due = time.monotonic() - _looked_at.get(database.name, -LOOK_AGAIN_S) >= LOOK_AGAIN_S
-    stored = 0
+    history = RunHistory(database)
     for _ in range(MOST_BATCHES):
-        if not (entries := runs.peek(BATCH)):
-            break
-        rows = rows_of(entries)
-        for refused in history.write(rows):
-            logger.warning("the run %s is not in the history: %s", rows[refused.place].id, refused.reason)
-        runs.settle(entries)
-        stored += len(rows)
-    for _ in range(MOST_BATCHES):
-        if not (entries := ended.peek(BATCH)):
+        if not (entries := ended_members(client, BATCH)):
             break
         history.write_members(member_rows(entries))
-        ended.settle(entries)
-    if due:
-        look_for_lost(history, Registry(client).crawlers(), server_time(client))
-        history.prune(datetime.now(UTC), Fleet.read().history_days)
-        _looked_at[database.name] = time.monotonic()
-    return stored
-
-
-def look_for_lost(history: RunHistory, crawlers: Iterable[CrawlerRecord], now: float) -> None:
-    """Compare the runs without an end with the crawlers that send heartbeats; `now` is Redis's time."""
-    open_runs, crawlers = history.without_end(), list(crawlers)
-    gone = {run.id for run in open_runs if is_lost(run, crawlers, now)}
-    history.mark({run.id for run in open_runs if run.id in gone and run.outcome is None}, LOST)
-    history.mark({run.id for run in open_runs if run.id not in gone and run.outcome == LOST}, None)
+        settle_members(client, entries)
+    if time.monotonic() - _pruned_at.get(database.name, -PRUNE_S) >= PRUNE_S:
+        history.prune(datetime.now(UTC))
+        _pruned_at[database.name] = time.monotonic()
 
 
 _AT_ONCE = 500

@@ -50,7 +50,7 @@ from workers.state.registry import Registry
 from workers.state.reports import Troubles
 
 from .drain import WriteReport, drain
-from .run_history import log_fleet_notes, store_runs
+from .run_history import log_fleet_notes, store_members
 
 MOST_FORUMS = 10_000
 """Limit of a site's forums from its index: each one costs every round of seeding, also the rounds of other sites."""
@@ -365,7 +365,7 @@ def store(client: redis.Redis, services: Iterable[str], *, budget_s: float = 10.
         }
         _count(client, reports.values())
         prune_events(database)
-        store_runs(client, database)  # last, as the next two: they must never keep items waiting
+        store_members(client, database)  # last, as the next two: they must never keep items waiting
         log_fleet_notes(client, database)
         keep_operator_state(client, database, services)
         troubles.report(writer, [])

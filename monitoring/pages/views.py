@@ -16,7 +16,7 @@ from workers.logs.slot_log import LogLine, is_routine, last_lines, slot_logs
 from workers.overview import WELL, Overview, ServiceView, calm, problems
 from workers.overview.samples import History
 from workers.state.group_runs import Member
-from workers.state.history import MemberRow, RunRow, Wanted, latest, of_row
+from workers.state.history import MemberRow, Run, latest, of_row
 from workers.state.registry import CrawlerRecord
 from workers.state.rolls import RollState
 
@@ -104,7 +104,6 @@ def service(reading: Reading, name: str) -> str:
     one = next((one for one in reading.view.services if one.name == name), None)
     if one is None and reading.view.failure is None:
         raise NotThere(f"no service {name!r:.100} is known")
-    runs, trouble = _runs(reading, name, None)
     return reading.html(
         "service.html",
         name,
@@ -113,8 +112,7 @@ def service(reading: Reading, name: str) -> str:
         crawlers=[record for record in reading.view.crawlers if record.spider == name],
         held=[held for held in reading.view.held if held.service in ("", name) and not held.by_breaker],
         autoscaled=reading.view.autoscaled.get(name),
-        runs=runs,
-        trouble=trouble,
+        runs=_runs(reading, name, None),
     )
 
 
@@ -123,9 +121,9 @@ def crawler(reading: Reading, name: str) -> str:
     one = next((one for one in reading.view.crawlers if one.name == name), None)
     if one is None and reading.view.failure is None:
         raise NotThere(f"no crawler {name!r:.100} has reported")
-    runs, trouble = _runs(reading, one.spider, one.number) if one else ([], "")
+    runs = _runs(reading, one.spider, one.number) if one else []
     charts = crawler_charts(reading.history(), name, reading.view.now)
-    return reading.html("crawler.html", name, one=one, log=_log(one) if one else [], runs=runs, trouble=trouble, charts=charts)
+    return reading.html("crawler.html", name, one=one, log=_log(one) if one else [], runs=runs, charts=charts)
 
 
 def node(reading: Reading, name: str) -> str:
@@ -165,8 +163,8 @@ def schedule(reading: Reading) -> str:
     return reading.html("schedule.html", "Schedule", rows=[desk.look(name) for name in desk.names()])
 
 
-def _runs(reading: Reading, spider: str, number: int | None) -> tuple[list[RunRow], str]:
-    return ([], "") if reading.view.failure is not None else runs_of(reading.client, spider, number)
+def _runs(reading: Reading, spider: str, number: int | None) -> list[Run]:
+    return latest(reading.client, RUNS_SHOWN, spider=spider, number=number) if reading.view.failure is None else []
 
 
 def _log(one: CrawlerRecord) -> list[str] | None:
@@ -183,16 +181,6 @@ RUNS_SHOWN = 20
 NIGHTS_SHOWN = 400
 DEAD_SHOWN = 50
 PAYLOAD_BYTES = 4000
-
-
-def runs_of(client: redis.Redis, spider: str, number: int | None) -> tuple[list[RunRow], str]:
-    """Return the crawler processes of a service, or of a slot, the youngest first; and "" or why the stored ones are missing."""
-    wanted, stored, trouble = Wanted(spider=spider, number=number), list[RunRow](), ""
-    try:
-        stored = application().stored_runs(wanted, RUNS_SHOWN, longest_s=LONGEST_S) or []
-    except TrawlError as error:
-        trouble = str(error)
-    return latest(stored, client, wanted, RUNS_SHOWN), trouble
 
 
 def nights_of(spider: str, group: str, recent: list[Member]) -> tuple[list[Member], str]:

@@ -37,7 +37,7 @@ RENAMED = {
 }
 """The name of each variable by its old one, which is read for one release."""
 IN_FILE = (
-    *("allow_private", "application", "events_days", "exporter_hosts", "history_days", "job_retention_s"),
+    *("allow_private", "application", "events_days", "exporter_hosts", "job_retention_s"),
     *("log_files", "log_format", "log_level", "log_max_mb", "log_stream", "max_pending", "max_queued_threads", "parse_timeout_s"),
     *("shutdown_grace_s", "signing_max_age", "task_modules", "thread_records"),
 )

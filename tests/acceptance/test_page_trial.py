@@ -134,9 +134,10 @@ async def look_around(trial: Trial) -> None:
     async with BROWSER.browser() as trial.page:
         await trial.page.look_as(WIDTH, HEIGHT)
         killed = await trial.ask("which crawler was killed, and when", r"before: killed \(SIGKILL\), .* ago, (\S+ \S+) UTC")
-        ((ended, name),) = trial.rows("select ended_at, spider from crawler_runs where outcome = 'killed'")
-        assert abs((datetime.fromisoformat(killed[1]) - datetime.fromisoformat(ended[:19])).total_seconds()) <= 2
-        assert re.search(rf"{name}/0 running.*\n{re.escape(killed[0])}", await trial.page.evaluate(IN_SIGHT))
+        ((changes,),) = trial.rows("select changes from events where changes like '%killed (signal 9)%'")
+        (died,) = (one for one in json.loads(changes) if one[5] == "died")
+        assert abs(datetime.fromisoformat(f"{killed[1]}+00:00").timestamp() - died[9]) <= 2
+        assert re.search(rf"{died[8].partition('/')[0]}/0 running.*\n{re.escape(killed[0])}", await trial.page.evaluate(IN_SIGHT))
 
         trial.control(wall="login", wall_forum="f3", wall_page="list")
         wait_until(lambda: "failing" in forums(trial), lambda: f"the scans of f3 fail: {forums(trial)}", 120)

@@ -16,6 +16,7 @@ from tests.support.forum_fleet import ForumFleet
 from tests.support.hostile_site import declare_hostile, hostile_site
 from tests.support.processes import none_left, wait_until
 from tests.support.watched_fleet import MARK
+from workers.state.history import latest
 from workers.state.holds import Breaker, Breakers
 
 THREADS = 12
@@ -75,10 +76,9 @@ def hung_is_named(fleet: ForumFleet, url: str) -> None:
     named = f"hung while reading {url}/viewtopic.php?t="
 
     def reasons() -> list[str]:
-        with Database.from_url(fleet.database_url) as database, database.engine.connect() as connection:
-            return [row[0] for row in connection.exec_driver_sql("select reason from crawler_runs where outcome like 'hung%'")]
+        return [run.reason or "" for run in latest(fleet.registry.client, THREADS + 9, outcome="hung")]
 
-    wait_until(reasons, lambda: f"the history is stored\n{fleet.said()}", 60)
+    wait_until(reasons, lambda: f"it is in the history\n{fleet.said()}", 60)
     hung = reasons()
     assert all(reason.startswith(named) and reason.endswith(" of site evil") for reason in hung), hung
     assert len(hung) <= THREADS, "one crawler for a page at most"

@@ -69,7 +69,7 @@ def fleet(tmp_path: Path) -> Iterator[ToyFleet]:
 
 def runs_of(fleet: ToyFleet) -> dict[str, Run]:
     """Each run as it was last told."""
-    return {run.id: run for run in map(Run.from_json, Runs(fleet.redis.client()).peek(100))}
+    return Runs(fleet.redis.client()).all()
 
 
 def test_one_process_crawls_as_often_as_wanted_and_every_crawl_can_be_ended(fleet: ToyFleet) -> None:

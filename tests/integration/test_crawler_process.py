@@ -21,7 +21,7 @@ from tests.support.crawl import hits_of, link_site
 from tests.support.fleet import Program, program, toy_environment
 from tests.support.processes import wait_until
 from workers.process.exit_kinds import ExitKind
-from workers.state.history import Run, Runs
+from workers.state.history import Run
 from workers.state.keys import FleetKeys
 from workers.state.registry import CrawlerState, Registry
 
@@ -88,7 +88,7 @@ def test_a_crawl_that_ends_by_itself_exits_with_0_and_leaves_a_run_and_no_record
     messages = [line["message"] for line in lines]
     assert (messages.count("Spider opened"), messages.count("the crawl is over: finished")) == (1, 1)
     assert registry.crawlers() == []
-    begun, ended = map(Run.from_json, Runs(redis_client).peek(10))
+    begun, ended = map(Run.from_json, redis_client.lrange(FleetKeys().runs(), 0, -1))
     assert begun.id == ended.id
     assert (begun.by, begun.pid, begun.ended_at) == ("hand", crawler.process.pid, None)
     assert (ended.outcome, ended.exit_code, ended.pages, ended.items) == ("finished", 0, 1, 1)
@@ -257,7 +257,7 @@ def test_a_crawler_whose_supervisor_is_killed_ends_and_gives_the_slot_back(
         supervisor.process.kill()
         crawler.wait(60)
     assert "its supervisor is gone" in log.read_text()
-    (ended,) = map(Run.from_json, Runs(redis_client).peek(10))  # nobody else can tell
+    (ended,) = map(Run.from_json, redis_client.lrange(FleetKeys().runs(), 0, -1))  # nobody else can tell
     assert (ended.id, ended.outcome, ended.reason) == ("toy/0#owner", "orphaned", "its supervisor is gone")
     assert not redis_client.exists(SLOT)
 

@@ -33,8 +33,7 @@ from workers.process.exit_kinds import ExitKind, shutdown_grace
 from workers.process.heartbeat import PERIOD_S, Heartbeat
 from workers.process.options import CrawlerOptions
 from workers.process.pipes import HandshakeLimits, Parent, StopSignals, announce
-from workers.process.run_recorder import own_run, with_figures
-from workers.state.history import Runs
+from workers.process.run_recorder import own_run, report_run, with_figures
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry, Renewal
 
 from . import crawl
@@ -107,7 +106,8 @@ class CrawlerProcess:
         self._stopping: Stopping | None = None
         self._leaving_at: float | None = None
         self._record = self._look()
-        self._runs, self._records, self._is_known = Runs(connect()), CrawlRecords(connect()), False
+        self._client, self._is_known = connect(), False
+        self._records = CrawlRecords(self._client)
         self._run = own_run(self._record, options.owner)
 
     def _adapt(self, settings: Settings, spider: type[Spider]) -> None:
@@ -124,7 +124,7 @@ class CrawlerProcess:
         memory.cap(self._limits.memory_hard_bytes)
         self._crawl.start()
         if self._slot is None:
-            self._heartbeat.errand(lambda: self._runs.add(self._run))
+            self._heartbeat.errand(lambda: report_run(self._client, self._run))
         else:
             signal.signal(signal.SIGCONT, self._thaw)
         self._heartbeat.start()
@@ -338,7 +338,7 @@ class CrawlerProcess:
             if self._slot is None or self._orphaned():
                 ended = replace(self._run, ended_at=time.time(), outcome=kind.label, exit_code=kind.exit_code)
                 why = SUPERVISOR_GONE if kind is ExitKind.ORPHANED else self._finish_reason()
-                self._runs.add(replace(ended, reason=why))
+                report_run(self._client, replace(ended, reason=why))
             if self._slot is None:
                 self._registry.forget([self._record.name])
             elif self._orphaned() and kind is not ExitKind.LOST_SLOT:

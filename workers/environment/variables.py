@@ -140,13 +140,6 @@ class Fleet(Variables):
         " ([deployment.md](../deployment.md#your-own-tasks))",
         shown="none",
     )
-    history_days: Number = declare(
-        30.0,
-        "days for which the history of crawler processes is kept in the database, and never more than the last 200,000",
-        rule="must be a number of days, such as 30",
-        gt=0,
-        lt=100_000,
-    )
 
 
 def _default_application() -> str:

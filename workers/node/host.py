@@ -36,7 +36,7 @@ from workers.process.config_digest import config_digest
 from workers.process.exit_kinds import shutdown_grace
 from workers.process.options import CrawlerOptions
 from workers.process.page_at_work import PageAtWork
-from workers.state.history import Runs
+from workers.process.run_recorder import report_run
 from workers.state.jobs import Jobs
 from workers.state.nodes import Nodes
 from workers.state.registry import CrawlerRecord, Registry, Slot
@@ -241,7 +241,7 @@ class Node:
                 on_launch=place.note,
                 on_start=self.failed_starts.note,
                 on_record=on_record,
-                on_run=Runs(client).add,
+                on_run=partial(report_run, client),
                 expire_owner=lambda spider, owner, why: expire_owner(client, keys_in(client, spider), owner, why),
                 on_deadly_page=on_deadly_page,
             )

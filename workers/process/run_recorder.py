@@ -1,4 +1,4 @@
-"""Records the crawler processes of one slot: start, figures and end of each, for `trawl history`."""
+"""Records the crawler processes of one slot: start, figures and end of each, for `trawl history` and as events."""
 
 from __future__ import annotations
 
@@ -8,10 +8,28 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from workers.state.history import Run, RunBy
-from workers.state.registry import CrawlerRecord, Slot
+import redis
 
-from .exit_kinds import Exit
+from workers.state.history import Run, RunBy, Runs
+from workers.state.registry import CrawlerRecord, Slot
+from workers.state.reports import Note, note
+
+from .exit_kinds import Exit, ExitKind
+
+_CLEAN = frozenset(kind.label for kind in ExitKind if kind.clean)
+
+
+def report_run(client: redis.Redis, run: Run) -> None:
+    """Add the present state of a run to the history, with its event. Raises `redis.RedisError`."""
+    Runs(client).add(run)
+    name = run.spider if run.number is None else f"{run.spider}/{run.number}"
+    where, code = f"process {run.pid}{f' on {run.node}' if run.node else ''}", run.exit_code or 0
+    if run.ended_at is None:
+        note(client, Note(about="crawler", type="started", said=f"{name}: {where}", at=run.started_at))
+        return
+    signal, why = f" (signal {-code})" if code < 0 else "", f": {run.reason}" if run.reason else ""
+    said = f"{name}: {run.outcome}{signal}, {where}, after {run.pages:,} pages{why}"
+    note(client, Note(about="crawler", type="ended" if run.outcome in _CLEAN else "died", said=said, at=run.ended_at))
 
 
 class RunRecorder:

@@ -1,22 +1,20 @@
-"""Crawler processes that have begun or ended, and members of runs that are over: on their way to the database, and as an
-application has stored them.
+"""Crawler processes that have begun or ended, as Redis keeps the last ones, and members of runs that are over, on their way to
+the database and as an application has stored them.
 
     Runs(client).add(run)                       # a supervisor, a crawler without one, a task that crawls
-    waiting = Runs(client).peek(200)            # the writer: read in place, store, then settle
-    Runs(client).settle(waiting)
+    latest(client, 20, spider="books")
 
-A run is added several times under one id, and may come twice: the database keeps its latest state. A run that the writer has
-read stays here until it is stored, so a writer that dies loses nothing, and two at once do no harm.
+A process is added under its id when it begins and when it ends, and may come twice.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import cast
+from typing import Any
 
 import msgspec
 import redis
@@ -60,13 +58,10 @@ class Run(JsonRecord):
 
 
 class Runs:
-    """The runs that wait for the database, or what waits at another `key`. Methods raise `redis.RedisError` when Redis does not
-    answer, and may be called again then.
-    """
+    """The last crawler processes. Methods raise `redis.RedisError` when Redis does not answer, and may be called again then."""
 
-    def __init__(self, client: redis.Redis, key: str = "") -> None:
-        self._client = client
-        self._key = key or FleetKeys().runs()
+    def __init__(self, client: redis.Redis) -> None:
+        self._client, self._key = client, FleetKeys().runs()
 
     def add(self, run: Run) -> None:
         """Add the present state of a run."""
@@ -75,45 +70,59 @@ class Runs:
             pipe.ltrim(self._key, -MOST_WAITING, -1)
             pipe.execute()
 
-    def peek(self, n: int) -> list[bytes]:
-        """Return the oldest `n` at most, as they were added, oldest first; they stay."""
-        return cast("list[bytes]", self._client.lrange(self._key, 0, n - 1))
+    def all(self) -> dict[str, Run]:
+        """Return the runs by id, each as it was reported last; what is none is left out."""
+        found: dict[str, Run] = {}
+        for text in self._client.lrange(self._key, 0, -1):
+            with suppress(ValueError):  # not Trawl's
+                run = Run.from_json(text)
+                if run.id not in found or found[run.id].ended_at is None:
+                    found[run.id] = run
+        return found
 
-    def settle(self, stored: Sequence[bytes]) -> None:
-        """Take out stored runs, as `peek` gave them."""
-        with self._client.pipeline(transaction=False) as pipe:
-            for one in stored:
-                pipe.lrem(self._key, 1, cast("str", one))  # by value, and so safe to repeat; they are at the head
-            pipe.execute()
 
-
-DOUBT_S = 60.0  # a run without a heartbeat is marked as lost if it began this long ago
+DOUBT_S = 60.0  # a run without a heartbeat counts as lost if it began this long ago
 LOST = "lost"  # outcome of a run whose end was never reported
-UNKNOWN = "unknown"
 ONCE_LONGEST_S = 4000.0  # longer than Celery's time limit of `crawl_once`
 
-logger = logging.getLogger(__name__)
+
+def latest(
+    client: redis.Redis,
+    limit: int,
+    *,
+    spider: str | None = None,
+    number: int | None = None,
+    outcome: str | None = None,
+    since: float = 0.0,
+) -> list[Run]:
+    """Return the latest runs, the youngest first; those that go on have the figures of their last heartbeat. None: any.
+
+    Raises `redis.RedisError`.
+    """
+    crawlers, now = Registry(client).crawlers(), server_time(client)
+    heard = {_process(one): one for one in crawlers if one.alive(now)}
+    found = []
+    for run in sorted(Runs(client).all().values(), key=lambda run: (run.started_at, run.id), reverse=True):
+        shown = run if run.ended_at else _as_heard(run, heard.get(_process(run)), now)
+        equal = ((spider, run.spider), (number, run.number), (outcome, shown.outcome))
+        if run.started_at >= since and all(value is None or value == own for value, own in equal):
+            found.append(shown)
+    return found[:limit]
 
 
-class RunRow(msgspec.Struct, frozen=True, kw_only=True):
-    """State of a crawler process at `told_at`. Not an item: it comes from the fleet."""
+def _process(one: CrawlerRecord | Run) -> tuple[object, ...]:
+    return one.spider, one.number, one.token, one.pid
 
-    id: str
-    spider: str
-    by: str
-    number: int | None
-    token: int | None
-    node: str
-    pid: int
-    started_at: datetime
-    told_at: datetime
-    ended_at: datetime | None
-    outcome: str | None
-    exit_code: int | None
-    reason: str | None
-    pages: int
-    scraped: int
-    peak_rss_bytes: int
+
+def _as_heard(run: Run, record: CrawlerRecord | None, now: float) -> Run:
+    """Return a run without an end with its present figures; one that is not heard any more is lost: its node died."""
+    age_s = now - run.started_at
+    if age_s > ONCE_LONGEST_S if run.by is RunBy.ONCE else record is None and age_s > DOUBT_S:
+        return replace(run, outcome=LOST)
+    if record is None:
+        return run
+    peak = max(run.peak_rss_bytes, record.rss_bytes)
+    return replace(run, pages=record.pages, items=record.items, peak_rss_bytes=peak)
 
 
 class MemberRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,86 +142,21 @@ class MemberRow(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: datetime
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """Filter of runs by spider, slot, outcome and start; None: any."""
-
-    spider: str | None = None
-    number: int | None = None
-    outcome: str | None = None
-    since: datetime | None = None
-
-    def fits(self, run: RunRow) -> bool:
-        """Return True if a run matches."""
-        equal = ((self.spider, run.spider), (self.number, run.number), (self.outcome, run.outcome))
-        return all(value is None or value == own for value, own in equal) and (self.since is None or run.started_at >= self.since)
-
-
-def latest(stored: Iterable[RunRow], client: redis.Redis | None, wanted: Wanted, limit: int) -> list[RunRow]:
-    """Return the latest runs, the youngest first: those that are `stored`, and those that are on their way there.
-
-    Running ones have the figures of their last heartbeat; without Redis, runs without an end are `unknown`. Raises
-    `redis.RedisError`.
-    """
-    known = {run.id: run for run in stored}
-    for run in rows_of(Runs(client).peek(MOST_WAITING)) if client else ():
-        if run.id not in known or known[run.id].told_at <= run.told_at:
-            known[run.id] = run
-    fitting = sorted(filter(wanted.fits, known.values()), key=lambda run: (run.started_at, run.id), reverse=True)[:limit]
-    if client is None:
-        return [run if run.ended_at or run.outcome else msgspec.structs.replace(run, outcome=UNKNOWN) for run in fitting]
-    crawlers, now = Registry(client).crawlers(), server_time(client)
-    heard = {_process(one): one for one in crawlers}
-    return [run if run.ended_at else _as_heard(run, heard.get(_process(run)), is_lost(run, crawlers, now)) for run in fitting]
-
-
-def _process(one: CrawlerRecord | RunRow) -> tuple[object, ...]:
-    return one.spider, one.number, one.token, one.pid
-
-
-def _as_heard(run: RunRow, record: CrawlerRecord | None, lost: bool) -> RunRow:
-    if lost or record is None or run.by == RunBy.ONCE:
-        return msgspec.structs.replace(run, outcome=LOST if lost else None)
-    peak = max(run.peak_rss_bytes, record.rss_bytes)
-    return msgspec.structs.replace(run, pages=record.pages, scraped=record.items, peak_rss_bytes=peak)
-
-
-def is_lost(run: RunRow, crawlers: Iterable[CrawlerRecord], now: float) -> bool:
-    """Return True if a run without an end does not run any more: its node died without a report."""
-    age_s = now - run.started_at.timestamp()
-    if run.by == RunBy.ONCE:
-        return age_s > ONCE_LONGEST_S
-    heard = any(_process(one) == _process(run) and one.alive(now) for one in crawlers)
-    return age_s > DOUBT_S and not heard
-
-
-def to_row(run: Run) -> RunRow:
-    """Convert a run to its row."""
-    values = asdict(run)
-    told_at = max(run.started_at, run.ended_at or 0.0)  # a clock may be set back
-    values["scraped"] = values.pop("items")
-    values |= {"by": str(run.by), "started_at": _moment(run.started_at), "told_at": _moment(told_at)}
-    values["ended_at"] = None if run.ended_at is None else _moment(run.ended_at)
-    values["reason"] = run.reason.replace("\0", "") if run.reason else None  # PostgreSQL has no text with NUL
-    return RunRow(**values)
-
-
-def rows_of(entries: Iterable[bytes]) -> list[RunRow]:
-    """Convert reported runs, without what is none."""
-    rows = []
-    for text in entries:
-        try:
-            rows.append(to_row(Run.from_json(text)))
-        except (ValueError, OverflowError, OSError) as error:  # not Trawl's, or an impossible time
-            logger.warning("not a run, and not kept in the history: %.200r (%s)", text, error)
-    return rows
-
-
-def _moment(at: float) -> datetime:
-    return datetime.fromtimestamp(at, UTC)
-
-
 LONGEST_NAME = 255
+
+
+def ended_members(client: redis.Redis, most: int) -> list[bytes]:
+    """Return the oldest members that wait for the database; they stay until `settle_members`."""
+    found: Any = client.lrange(FleetKeys().ended_members(), 0, most - 1)
+    return list(found)
+
+
+def settle_members(client: redis.Redis, stored: Iterable[bytes]) -> None:
+    """Take out members that are stored, as `ended_members` gave them."""
+    with client.pipeline(transaction=False) as pipe:
+        for one in stored:
+            pipe.lrem(FleetKeys().ended_members(), 1, one)  # type: ignore[arg-type]  # by value: safe to repeat
+        pipe.execute()
 
 
 def member_rows(entries: Iterable[bytes]) -> list[MemberRow]:

@@ -34,6 +34,7 @@ from workers.process.pipes import HandshakeLimits, Wake
 from workers.process.run_recorder import RunRecorder
 from workers.state.history import Run
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry, Renewal, Slot, SlotCommand, SlotCommandKind
+from workers.state.reports import Note
 
 from .launcher import TICK_S, LaunchedCrawler, Watch, launch
 from .slot_history import Decision, RestartPolicy, SlotHistory, decide
@@ -132,6 +133,10 @@ class Supervisor:
         """Supervise until there is a verdict. An exception ends the crawler too and gives the slot back."""
         self.last = self._ledger.record(CrawlerState.STOPPED)
         self._heartbeat.start()
+        if (before := self._around.before) and before.state.has_process:
+            lost = f"{before.name}: process {before.pid} on {before.node}: its node is gone, and its end was not reported"
+            event = Note(about="crawler", type="lost", said=lost, at=before.beat_at)
+            self._heartbeat.errand(lambda: self._registry.add_note(event))
         self._stream.start()
         try:
             verdict = self._supervise()

@@ -279,7 +279,10 @@ gaps = Table(
     info={"title": "Scans that stopped before a known thread: threads may be missing.", "version": "opened_at"},
 )
 crawler_runs = Table(
-    "crawler_runs", metadata, RunColumns, info={"title": "Crawler processes, kept for TRAWL_HISTORY_DAYS.", "version": "told_at"}
+    "crawler_runs",
+    metadata,
+    RunColumns,
+    info={"title": "Crawler processes, as versions before kept them; not written any more.", "version": "told_at"},
 )
 run_members = Table(
     "run_members",

@@ -6,13 +6,13 @@ a reader that stores the position of its last event misses none. Texts are not r
 hash. A change of the hash is an edit. The hash covers the title and the plain text: the author's name changes on all comments of
 an author at once, and in the HTML boards write new ids, signatures of links and "2 hours ago" each time.
 
-Events of crawlers, gaps and boards are computed in the transaction that stores them; events of operators, breakers, rolls and
-the autoscaler are added by `forums/writer/run_history.py`.
+Events of gaps and boards are computed in the transaction that stores them; events of crawlers, operators, breakers, rolls and the
+autoscaler are added by `forums/writer/run_history.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from hashlib import sha256
@@ -21,11 +21,8 @@ from typing import Any, NamedTuple, Self
 import msgspec
 from sqlalchemy import Connection, insert, select, text, update
 
-from forums.storage.schema.tables import crawler_runs as runs
 from forums.storage.schema.tables import event_outputs, events, trawl_schema
 from redis_components.errors import ConfigError
-from workers.process.exit_kinds import ExitKind
-from workers.state.history import RunRow
 
 NO_TEXT = ""
 """Stands for the hash of a row of which only a removed state was seen."""
@@ -166,9 +163,6 @@ def changes_of(text: str) -> list[Change]:
     return _CHANGES.decode(text)
 
 
-ONCE = "once"  # a small crawl inside a worker: there may be thousands, and `trawl history` lists them
-
-
 class FleetRow(StrEnum):
     """Subject of a fleet event: the value of its `row`."""
 
@@ -192,36 +186,6 @@ class FleetKind(StrEnum):
     CHANGED = "changed"  # an action of an operator or of the fleet itself: scale, roll, deploy, limit, …
 
 
-_VERSION = {FleetKind.STARTED: 1, FleetKind.LOST: 2, FleetKind.ENDED: 3, FleetKind.DIED: 3}
-_FAULTS = frozenset(kind.label for kind in ExitKind if not kind.clean)
-
-
-def run_changes(connection: Connection, items: Iterable[RunRow]) -> list[Change]:
-    """Return the changes that storing these runs makes. Call it before they are stored."""
-    states = [one for one in items if one.by != ONCE]
-    if not states:
-        return []
-    ids = sorted({one.id for one in states})
-    query = select(runs.c.id, runs.c.ended_at).where(runs.c.id.in_(ids))
-    known = {id_: ended_at is not None for id_, ended_at in connection.execute(query)}
-    found = []
-    for one in sorted(states, key=lambda one: one.told_at):
-        if one.id not in known:
-            known[one.id] = False
-            found.append(_of_run(one, FleetKind.STARTED, one.started_at, f"process {one.pid}{_on(one)}"))
-        if one.ended_at is not None and not known[one.id]:
-            known[one.id] = True
-            kind = FleetKind.DIED if one.outcome in _FAULTS else FleetKind.ENDED
-            found.append(_of_run(one, kind, one.ended_at, _end_of(one)))
-    return found
-
-
-def lost_runs(rows: Iterable[Any]) -> list[Change]:
-    """Return the changes of stored runs that are marked as lost."""
-    end = "its node is gone, and its end was not reported"
-    return [_of_run(one, FleetKind.LOST, one.told_at, f"process {one.pid}{_on(one)}: {end}") for one in rows if one.by != ONCE]
-
-
 def gap_change(gap: Any, kind: FleetKind, at: datetime, sentence: str, *, version: int = 1) -> Change:
     """Return the change of a gap that has opened or closed. The table has no versions of gaps: the version of a closing is its
     time in epoch seconds; a gap reopened by a late scan has the version of its former closing plus one.
@@ -243,18 +207,3 @@ def fleet_change(
 ) -> Change:
     """Return an event of the fleet as a change; `at` in epoch s."""
     return Change(row, site, id_, "", version, kind, "", forum, sentence, at)
-
-
-def _of_run(run: Any, kind: FleetKind, at: datetime, sentence: str) -> Change:
-    sentence = f"{run.spider}{'' if run.number is None else f'/{run.number}'}: {sentence}"
-    return fleet_change(FleetRow.CRAWLER, kind, run.id, sentence, at.timestamp(), version=_VERSION[kind])
-
-
-def _on(run: Any) -> str:
-    return f" on {run.node}" if run.node else ""
-
-
-def _end_of(run: RunRow) -> str:
-    code = f" (signal {-run.exit_code})" if run.exit_code is not None and run.exit_code < 0 else ""
-    why = f": {run.reason}" if run.reason else ""
-    return f"{run.outcome or 'ended'}{code}, process {run.pid}{_on(run)}, after {run.pages:,} pages{why}"

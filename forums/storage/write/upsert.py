@@ -17,15 +17,14 @@ from sqlalchemy import Connection, Insert, Table, Update, bindparam, or_, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from forums.records.start_tasks import NO_FORUMS
-from forums.records.stored import Check, Comment, Forum, Post, Scan, Stored
+from forums.records.stored import Check, Comment, Forum, Item, Post, Scan
 from forums.storage.engine import keyed, row_refusal, rows_by_key, too_large
-from forums.storage.schema.tables import comments, crawler_runs, forums, posts, scans, sites
+from forums.storage.schema.tables import comments, forums, posts, scans, sites
 from workers.consumers.consume import by_halves
-from workers.state.history import RunRow
 
 from .bulk import execute_many, upsert
 from .derived import catch_up, note_indexed
-from .event_log import Change, append, is_of_fleet, lock_writers, new_forums, run_changes
+from .event_log import Change, append, is_of_fleet, lock_writers, new_forums
 from .posts_and_comments import store_states
 from .scans import find_gaps
 from .thread_checks import RechecksOf, schedule, store_checks
@@ -33,7 +32,7 @@ from .thread_checks import RechecksOf, schedule, store_checks
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
-def store_mentions(connection: Connection, items: Sequence[Stored], changes: list[Change]) -> None:
+def store_mentions(connection: Connection, items: Sequence[Item], changes: list[Change]) -> None:
     """Insert rows for the sites and forums that `items` name; the oldest time of a mention stays. New forums go into
     `changes`.
     """
@@ -42,8 +41,6 @@ def store_mentions(connection: Connection, items: Sequence[Stored], changes: lis
     for item in items:
         if isinstance(item, Comment):  # the most frequent kind; a comment names no forum
             at, forum_id = item.fetched_at, None
-        elif isinstance(item, RunRow):
-            continue
         else:
             at = item.started_at if isinstance(item, Scan | Check) else item.fetched_at
             forum_id = _forum_of(item)
@@ -80,7 +77,7 @@ def store_site_files(connection: Connection, described: Mapping[str, tuple[str |
         execute_many(connection, _described(connection.dialect.name), _OF_SITE, rows)
 
 
-def _forum_of(item: Stored) -> str | None:
+def _forum_of(item: Item) -> str | None:
     match item:
         case Post() | Check():
             return item.forum_id
@@ -123,7 +120,7 @@ class Refused:
     reason: str
 
 
-_Group = Sequence[tuple[int, Stored]]  # with their indexes in the batch
+_Group = Sequence[tuple[int, Item]]  # with their indexes in the batch
 _Store = Callable[[Connection, Sequence[Any]], object]
 
 
@@ -131,7 +128,7 @@ _Store = Callable[[Connection, Sequence[Any]], object]
 class Written:
     """Result of a transaction, filled while it runs."""
 
-    new: set[tuple[type[Stored], str, str]] = field(default_factory=set)
+    new: set[tuple[type[Item], str, str]] = field(default_factory=set)
     """New posts and comments: (`Post` or `Comment`, site, id)."""
     changes: list[Change] = field(default_factory=list)
     dropped: set[int] = field(default_factory=set)
@@ -140,7 +137,7 @@ class Written:
 
 def store(
     connection: Connection,
-    items: Sequence[Stored],
+    items: Sequence[Item],
     rechecks: RechecksOf,
     written: Written,
     removed: Callable[[], Collection[str]] = frozenset,
@@ -161,23 +158,22 @@ def store(
     def store_comments(connection: Connection, items: Sequence[Comment]) -> None:
         new.update((Comment, *key) for key in store_states(connection, comments, items, changes))
 
-    how: dict[type[Stored], _Store] = {  # in this order: checks read stored posts and comments, gaps read scans
+    how: dict[type[Item], _Store] = {  # in this order: checks read stored posts and comments, gaps read scans
         Forum: store_forums,
         Post: store_posts,
         Comment: store_comments,
         Scan: lambda connection, items: _store_scans(connection, items, changes),
         Check: lambda connection, items: store_checks(connection, items, rechecks, changes),
-        RunRow: lambda connection, items: _store_runs(connection, items, changes),
     }
     lock_writers(connection)
     catch_up(connection)
 
-    def mention(connection: Connection, items: Sequence[Stored]) -> None:
+    def mention(connection: Connection, items: Sequence[Item]) -> None:
         store_mentions(connection, items, changes)
 
     refused = [Refused(place=place, reason=reason) for place, reason in too_large(connection, items).items()]
     gone = removed()
-    written.dropped.update(place for place, item in enumerate(items) if not isinstance(item, RunRow) and item.site in gone)
+    written.dropped.update(place for place, item in enumerate(items) if item.site in gone)
     large = {one.place for one in refused} | written.dropped
     refused += _store(connection, mention, [(place, item) for place, item in enumerate(items) if place not in large], changes)
     unmentioned = {one.place for one in refused} | written.dropped
@@ -213,11 +209,6 @@ def _store_scans(connection: Connection, items: Sequence[Scan], changes: list[Ch
     if of_lists:
         store_newest(connection, scans, of_lists)
         find_gaps(connection, of_lists, changes)
-
-
-def _store_runs(connection: Connection, items: Sequence[RunRow], changes: list[Change]) -> None:
-    changes += run_changes(connection, items)
-    store_newest(connection, crawler_runs, items)
 
 
 def store_newest(connection: Connection, table: Table[Any], records: Sequence[msgspec.Struct]) -> None:

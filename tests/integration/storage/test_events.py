@@ -9,13 +9,11 @@ import pytest
 from sqlalchemy import delete, update
 
 from forums.storage import Database, StorageError, parse, posts
-from forums.storage.history import RunHistory
 from forums.storage.read.event_reader import Event, EventLog
 from forums.storage.schema.tables import events
 from forums.storage.write.event_log import BEGINNING, Position
 from redis_components.errors import ConfigError
 from tests.support.items import at, check, comment, post, scan, wire
-from workers.state.history import LOST, RunRow
 
 
 def write(database: Database, *items: dict[str, Any]) -> None:
@@ -139,55 +137,6 @@ def test_a_position_that_is_wrong_is_refused(text: str) -> None:
 def test_the_log_of_a_database_that_is_away_is_a_storage_error(tmp_path: Any) -> None:
     with pytest.raises(StorageError):
         EventLog(Database.from_url(f"sqlite:///{tmp_path / 'none' / 'x.sqlite'}")).end()
-
-
-def run(n: int, *, told: float, **changed: Any) -> RunRow:
-    values: dict[str, Any] = {
-        "id": f"books/0#7.{n}",
-        "spider": "books",
-        "by": "fleet",
-        "number": 0,
-        "token": 7,
-        "node": "n1",
-        "pid": 100 + n,
-        "started_at": _moment(n),
-        "told_at": _moment(told),
-        "ended_at": None,
-        "outcome": None,
-        "exit_code": None,
-        "reason": None,
-        "pages": 0,
-        "scraped": 0,
-        "peak_rss_bytes": 0,
-    }
-    return RunRow(**(values | changed))
-
-
-def _moment(minutes: float) -> datetime:
-    return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=minutes)
-
-
-def test_the_lives_of_crawlers_are_told_once_and_posts_readers_do_not_see_them(database: Database) -> None:
-    killed = run(1, told=5, ended_at=_moment(5), outcome="killed", exit_code=-9, pages=420)
-    once = run(3, told=5, by="once", id="once-1")
-    for batch in ([run(1, told=1)], [killed, run(2, told=5), once], [killed, run(1, told=1)], [run(2, told=5)]):
-        assert database.write(batch) == []
-    database.write([run(2, told=9, ended_at=_moment(9), outcome="recycled", exit_code=4)])
-    log = EventLog(database)
-    assert log.read(BEGINNING) == []
-    found = log.read(BEGINNING, fleet=True)
-    assert [(one.id, one.type) for one in found] == [
-        ("crawler/books/0#7.1@1", "started"),
-        ("crawler/books/0#7.1@3", "died"),
-        ("crawler/books/0#7.2@1", "started"),
-        ("crawler/books/0#7.2@3", "ended"),
-    ]
-    assert found[1].text == "books/0: killed (signal 9), process 101 on n1, after 420 pages"
-    assert found[1].created_at == _moment(5)
-    RunHistory(database).mark({"books/0#7.2"}, LOST)  # its end was told
-    database.write([run(4, told=20)])
-    RunHistory(database).mark({"books/0#7.4"}, LOST)
-    assert [one.type for one in log.latest_of_fleet(3)] == ["lost", "started", "ended"]
 
 
 def test_gaps_and_new_boards_are_told_once(database: Database) -> None:

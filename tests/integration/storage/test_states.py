@@ -399,7 +399,7 @@ def told_of(database: Database) -> list[Change]:
 def clear(database: Database) -> None:
     with database.engine.begin() as connection:
         for table in metadata.tables.values():
-            if table.name not in ("trawl_schema", "crawler_runs"):
+            if table.name != "trawl_schema":
                 connection.execute(delete(table))
 
 

@@ -10,7 +10,6 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -36,7 +35,7 @@ from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.items.stream import RefusedItem
 from workers.overview import Overview, ServiceView
 from workers.state.beats import BeatView
-from workers.state.history import RunRow
+from workers.state.history import Run, RunBy
 from workers.state.holds import Breaker, BreakerState, Held
 from workers.state.nodes import NodeRecord
 from workers.state.registry import CrawlerRecord, CrawlerState, ErrorRecord
@@ -155,25 +154,24 @@ def _forums() -> RenderableType:
 
 
 def _history() -> RenderableType:
-    def run(number: int, outcome: str | None, code: int | None, reason: str | None) -> RunRow:
-        started = datetime.fromtimestamp(NOW, UTC) - timedelta(hours=number)
-        return RunRow(
+    def run(number: int, outcome: str | None, code: int | None, reason: str | None) -> Run:
+        started = NOW - 3600 * number
+        return Run(
             id=f"forum_detail/{number}#1.1",
             spider="forum_detail",
             number=number,
-            by="fleet",
+            by=RunBy.FLEET,
             token=1,
             node=NODE.name,
             pid=4711,
             started_at=started,
-            ended_at=started + timedelta(minutes=44),
+            ended_at=started + 44 * 60,
             outcome=outcome,
             exit_code=code,
             reason=reason,
             pages=1_234_567,
-            scraped=7_654_321,
+            items=7_654_321,
             peak_rss_bytes=412 << 20,
-            told_at=started,
         )
 
     killed = run(1, "killed", -9, "the kernel ended it: out of memory (cgroup limit 512 MiB), 38 pages were in flight")

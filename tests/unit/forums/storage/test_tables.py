@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import Table, make_url
 from sqlalchemy.schema import CreateTable
 
-from forums.storage import Check, Comment, Forum, Post, Scan, checks, comments, crawler_runs, forums, posts, run_members, scans
+from forums.storage import Check, Comment, Forum, Post, Scan, checks, comments, forums, posts, run_members, scans
 from forums.storage.schema.tables import metadata
 from forums.storage.schema.version import VERSION, mismatch
-from workers.state.history import MemberRow, RunRow
+from workers.state.history import MemberRow
 
 OWN = {  # columns that no record has: the writer works them out
     "posts": {
@@ -29,7 +29,6 @@ OWN = {  # columns that no record has: the writer works them out
     "forums": {"first_seen_at"},
     "scans": set(),
     "checks": {"post_id", "whole_at", "gone_at"},
-    "crawler_runs": set(),
     "run_members": set(),
 }
 ELSEWHERE = {  # fields that are no columns
@@ -48,7 +47,6 @@ ELSEWHERE = {  # fields that are no columns
         (Forum, forums),
         (Scan, scans),
         (Check, checks),
-        (RunRow, crawler_runs),
         (MemberRow, run_members),
     ],
 )

@@ -56,7 +56,6 @@ def test_a_text_becomes_a_value(
             "TRAWL_NODE_CRAWLERS='1001': the crawlers of one node are .* from 1 to 1000",
         ),
         (Fleet, "TRAWL_NODE_CRAWLERS", "1_0", "TRAWL_NODE_CRAWLERS='1_0': the .*"),
-        (Fleet, "TRAWL_HISTORY_DAYS", "0", "TRAWL_HISTORY_DAYS='0': must be a number of days, such as 30"),
         (Fleet, "TRAWL_FLEET", ",", "TRAWL_FLEET is empty; .*"),
         (Fleet, "TRAWL_FLEET", "a=1001", "TRAWL_FLEET: a=1001: .* from 0 to 1000"),
         (Crawlers, "TRAWL_ALLOW_PRIVATE", "maybe", "TRAWL_ALLOW_PRIVATE='maybe': must be 1 or 0"),
