@@ -61,7 +61,7 @@ COMMANDS = {  # in the order of the help: panel, the function or group in `cli.c
     "db": (REPAIR, OF_FORUMS, "Check, upgrade and move the database."),
     "upgrade": (REPAIR, "doctor.upgrade", "Show what this version of Trawl will change in the running fleet and its data."),
     "migrate": (REPAIR, "migrate.app", "Continue a crawl that another package started."),
-    "api": (SETUP, "up.api", "Serve the fleet's HTTP API, with scrapyd's schedule.json."),
+    "api": (SETUP, "up.api", "Serve the fleet's HTTP API."),
     "mcp": (SETUP, "mcp.mcp", "Answer the questions of programs about fleet and posts (Model Context Protocol)."),
     "config": (SETUP, "config.app", "Show the configuration; print Redis users and systemd units."),
 }

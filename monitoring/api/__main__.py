@@ -13,7 +13,6 @@ from monitoring.exporter import listen, parsed, program, serve, url_of
 from redis_components.server.variables import refuse_example_secrets
 
 DEFAULT_PORT = 6800
-"""scrapyd's."""
 ANSWER_S = 5
 
 
@@ -34,7 +33,7 @@ def _serve(host: str, port: int) -> None:
     refuse_example_secrets(os.environ)
     tokens, url = Tokens.from_environment(), redis_url()
     with listen(host, port, "API") as listener:
-        sys.stdout.write(f"API at {url_of(listener)} (/api/v1, /openapi.json, scrapyd's schedule.json …), of {masked(url)}\n")
+        sys.stdout.write(f"API at {url_of(listener)} (/api/v1, /openapi.json), of {masked(url)}\n")
         sys.stdout.flush()
         serve(create_api(connect(impatient(url, ANSWER_S)), tokens, url), listener)
 

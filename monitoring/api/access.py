@@ -72,8 +72,8 @@ class Tokens:
         return tokens
 
     def scope_of(self, header: str) -> Scope:
-        """Return the scope of an Authorization header: `Bearer TOKEN`, or `Basic` with the token as the password, for scrapyd's
-        clients.
+        """Return the scope of an Authorization header: `Bearer TOKEN`, or `Basic` with the token as the password, for readers
+        of feeds.
 
         Every token is compared, in a time that does not depend on it.
         """

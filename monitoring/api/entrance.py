@@ -83,7 +83,7 @@ class ReasonBody(Body):
 
 
 async def form_of(request: Request) -> dict[str, list[str]]:
-    """Parse the fields of a posted form, `application/x-www-form-urlencoded`, and of the query. Raises HTTPException."""
+    """Parse the fields of a posted form, `application/x-www-form-urlencoded`. Raises HTTPException."""
     body = b""
     async for part in request.stream():
         body += part
@@ -91,10 +91,7 @@ async def form_of(request: Request) -> dict[str, list[str]]:
             raise HTTPException(413, f"a request has at most {MOST_BYTES} bytes")
     found: dict[str, list[str]] = {}
     try:
-        pairs = [
-            *request.query_params.multi_items(),
-            *parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS),
-        ]
+        pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS)
     except ValueError as error:
         raise HTTPException(400, f"the form cannot be read: {error}") from None
     for name, value in pairs:
@@ -128,14 +125,12 @@ class Entrance:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass it on, or refuse it."""
-        if scope.get("path", "").startswith("//"):  # scrapyd-client, of the URL that scrapy startproject writes: it ends with /
-            scope = {**scope, "path": "/" + scope["path"].lstrip("/")}
         if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
             await self._app(scope, receive, send)
         elif refusal := self._refusal(scope):
             await refusal(scope, receive, send)
         elif (body := await _body(scope, receive)) is None:
-            refusal = AsciiJson(_refusal(scope, f"a request has at most {MOST_BYTES} bytes"), 413, {"Connection": "close"})
+            refusal = AsciiJson({"detail": f"a request has at most {MOST_BYTES} bytes"}, 413, {"Connection": "close"})
             await refusal(scope, receive, send)
         else:
             await self._app(scope, _given(body, receive), send)
@@ -146,10 +141,10 @@ class Entrance:
         try:
             has = self._guesses.scope_of(header, address_of(scope.get("client")), is_program=True)
         except GuessedTooOften as error:
-            return AsciiJson(_refusal(scope, str(error)), 429, {**error.headers, "Connection": "close"})
+            return AsciiJson({"detail": str(error)}, 429, {**error.headers, "Connection": "close"})
         if has is Scope.NOTHING:
             # No "Basic": a browser would ask for the token, keep it, and send it for other sites' pages, too.
-            refusal = _refusal(scope, "a token is needed: Authorization: Bearer TOKEN")
+            refusal = {"detail": "a token is needed: Authorization: Bearer TOKEN"}
             return AsciiJson(refusal, 401, {"WWW-Authenticate": "Bearer", "Connection": "close"})
         words = ""
         if scope["method"] not in _LOOKS:
@@ -157,14 +152,7 @@ class Entrance:
                 words = "this token may only read: acting needs that of TRAWL_API_ACT_TOKEN"
             elif headers.get(b"sec-fetch-site") in _FOREIGN:
                 words = "a page of another site must not act"
-        return AsciiJson(_refusal(scope, words), 403, {"Connection": "close"}) if words else None
-
-
-def _refusal(scope: Any, words: str) -> dict[str, str]:
-    """Return the body of a refusal; on scrapyd's paths with the fields by which its clients show an error (else: KeyError
-    'status').
-    """
-    return {"detail": words} | ({"status": "error", "message": words} if scope["path"].endswith(".json") else {})
+        return AsciiJson({"detail": words}, 403, {"Connection": "close"}) if words else None
 
 
 async def _body(scope: Any, receive: Any) -> bytes | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 from typing import Any
 
 import redis
@@ -15,20 +16,22 @@ from monitoring.source import CachedOverview, Source, readiness
 from redis_components.admin import lanes
 from redis_components.admin.inspector import CrawlRecords, snapshot
 from redis_components.connection import explain
-from redis_components.errors import ConfigError, RedisUnavailable, TrawlError
+from redis_components.errors import ConfigError, RedisUnavailable, TrawlError, unknown_name
 from redis_components.frontier.holds import HoldKind
 from redis_components.keys import limits_key
 from redis_components.politeness import limits
 from redis_components.politeness.limits import LaneLimits
+from redis_components.server.names import service_name
 from redis_components.server.printable import in_one_line, masked_values
 from redis_components.start_tasks.seeding import Pushed
 from workers.fleet.holds import Target, hold, overview, resume
 from workers.fleet.roll import start_roll
 from workers.fleet.seed_urls import seed_urls
-from workers.fleet.sizes import desired_fleet, scale
+from workers.fleet.sizes import declared_fleet, desired_fleet, scale
 from workers.jobs import jobs, runs
 from workers.jobs.groups import groups_in_file
 from workers.jobs.orders import check_settings
+from workers.jobs.spider_list import project_spiders
 from workers.state.group_runs import GroupRun, GroupRuns
 from workers.state.jobs import Jobs
 from workers.state.registry import Registry
@@ -37,7 +40,6 @@ from workers.state.services import Autoscaling
 
 from .access import Guesses, Tokens, audited
 from .entrance import AsciiJson, Body, Entrance, JobBody, LimitsBody, ReasonBody, SizeBody, UrlsBody
-from .scrapyd import Spiders, scrapyd_pages, scrapyd_routes
 
 BY = "the API"
 JsonObject = dict[str, Any]
@@ -99,13 +101,10 @@ def create_api(client: redis.Redis, tokens: Tokens, url: str) -> FastAPI:
         return app.openapi()
 
     app.include_router(_reading(client), prefix="/api/v1")
-    spiders = Spiders()
-    app.include_router(_jobs(client, spiders), prefix="/api/v1/jobs")
+    app.include_router(_jobs(client), prefix="/api/v1/jobs")
     app.include_router(_services(client), prefix="/api/v1/services/{service}")
     app.include_router(limit_routes(client))
     app.include_router(run_routes(client), prefix="/api/v1")
-    app.include_router(scrapyd_routes(client, spiders))
-    app.include_router(scrapyd_pages(client))
     return app
 
 
@@ -167,7 +166,7 @@ def _reading(client: redis.Redis) -> APIRouter:
     return routes
 
 
-def _jobs(client: redis.Redis, spiders: Spiders) -> APIRouter:
+def _jobs(client: redis.Redis) -> APIRouter:
     routes = APIRouter()
 
     @routes.post("", status_code=201)
@@ -176,7 +175,7 @@ def _jobs(client: redis.Redis, spiders: Spiders) -> APIRouter:
         given = [f"{name}={value}" for name, value in {**body.arguments, **body.settings}.items()]
         with audited(client, request, ["start job", body.service, f"crawlers={body.crawlers}", *given]):
             check_settings(body.settings)
-            spiders.check(client, body.service)
+            _check_spider(client, body.service)
             return jobs.job_fields(jobs.start(client, jobs.JobOrder(**body.model_dump(), by=BY)))
 
     @routes.post("/{job}/cancel")
@@ -198,6 +197,16 @@ def _jobs(client: redis.Redis, spiders: Spiders) -> APIRouter:
             return jobs.job_fields(jobs.rerun(client, job, by=BY))
 
     return routes
+
+
+def _check_spider(client: redis.Redis, spider: str) -> None:
+    """Raise ConfigError for a name that neither a service has nor a spider of the project, where this machine has that."""
+    if service_name(spider) not in declared_fleet(client):
+        known: list[str] = []
+        with suppress(ConfigError):  # it is not installed here
+            known = [one.name for one in project_spiders().spiders]
+        if known and spider not in known:
+            raise unknown_name("spider", spider, known)
 
 
 def _services(client: redis.Redis) -> APIRouter:

@@ -1,17 +1,14 @@
-"""The HTTP API: tokens and scopes, the audit, and scrapyd's routes as its clients call them."""
+"""The HTTP API: tokens and scopes, the audit, wrong values."""
 
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 import os
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
 import pytest
@@ -26,10 +23,8 @@ from redis_components.politeness import limits
 from redis_components.politeness.limits import LaneLimits
 from tests.support.fleet import program
 from tests.support.processes import wait_until
-from workers.logs.slot_log import SlotLog
-from workers.state.jobs import Jobs, JobState
+from workers.state.jobs import Jobs
 from workers.state.reports import latest
-from workers.state.services import Deployment, Deployments, Version
 
 READ, ACT = "r" * 24, "a" * 24
 
@@ -53,15 +48,12 @@ class Api:
         *,
         token: str = "",
         body: Any = None,
-        form: Any = None,
         client: str = "192.0.2.9",
         **more: str,
     ) -> Answer:
         path, _, query = target.partition("?")
         data = body if isinstance(body, bytes) else json.dumps(body or {}).encode()
-        data = data if form is None else urlencode(form, doseq=True).encode()
-        kind = "application/json" if form is None else "application/x-www-form-urlencoded"
-        headers = {"host": "localhost", "content-type": kind, **more}
+        headers = {"host": "localhost", "content-type": "application/json", **more}
         if token:
             headers["authorization"] = token if " " in token else f"Bearer {token}"
         scope = {
@@ -106,16 +98,13 @@ ACTS = [
     ("POST", "/api/v1/services/books/scale"),
     ("POST", "/api/v1/services/books/pause"),
     ("POST", "/api/v1/services/books/urls"),
-    ("POST", "/schedule.json"),
-    ("POST", "/cancel.json"),
 ]
 
 
 def test_every_route_needs_a_token_and_each_act_that_of_acting(api: Api, redis_client: redis.Redis) -> None:
     told = api("GET", "/openapi.json", token=READ).body["paths"]
     looks = [("GET", path) for path, how in told.items() if "get" in how and "{" not in path]
-    looks += [("GET", f"/{name}.json") for name in ("daemonstatus", "listprojects", "listjobs", "listspiders", "openapi")]
-    looks += [("GET", path) for path in ("/", "/jobs", "/logs/")]
+    looks.append(("GET", "/openapi.json"))
     acts = ACTS + [("POST", path) for path, how in told.items() if "post" in how]
     assert len(looks) > 6
     assert len(acts) > 14
@@ -208,97 +197,6 @@ def test_what_cannot_be_is_one_line_and_in_the_audit(
     assert words in answer.body["error"]
     assert latest(redis_client, 1)[0].outcome == "failed"
     assert not Jobs(redis_client).all()
-
-
-def test_scrapyd_s_forms_are_understood_and_its_errors_are_its_own(api: Api, redis_client: redis.Redis) -> None:
-    login = f"Basic {base64.b64encode(f'me:{ACT}'.encode()).decode()}"
-    assert api("GET", "/listprojects.json", token=login).body["projects"] == ["default"]
-    assert "toy" in api("GET", "/listspiders.json?project=default", token=login).body["spiders"]
-    form = {"project": "default", "spider": "toy", "setting": ["DOWNLOAD_DELAY=2"], "jobid": "abc", "category": "x"}
-    assert api("POST", "/schedule.json", token=login, form=form).body["jobid"] == "abc"
-    job = Jobs(redis_client).all()["toy.abc"]
-    assert (job.arguments, job.settings) == ({"category": "x"}, {"DOWNLOAD_DELAY": "2"})
-    listed = api("GET", "/listjobs.json?project=default", token=login).body
-    assert [one["id"] for one in listed["pending"]] == ["abc"]
-    assert api("GET", "/daemonstatus.json", token=READ).body["pending"] == 1
-    cancel = {"project": "default", "job": "abc"}
-    assert api("POST", "/cancel.json", token=login, form=cancel).body["prevstate"] == "pending"
-    for form, words in (
-        ({"project": "default"}, "'spider' parameter is required"),
-        ({"project": "shop", "spider": "toy"}, "project 'shop' not found"),
-        ({"project": "default", "spider": "tyo"}, "spider 'tyo' not found; did you mean 'toy'?"),
-        ({"project": "default", "spider": "toy", "setting": "FEEDS=x"}, "FEEDS: cannot be set"),
-    ):
-        answer = api("POST", "/schedule.json", token=login, form=form)
-        assert (answer.code, answer.body["status"]) == (200, "error")
-        assert words in answer.body["message"]
-    egg = {"content-type": "multipart/form-data; boundary=x"}
-    assert "trawl deploy" in api("POST", "/addversion.json", token=login, body=b"\x93egg", **egg).body["message"]
-
-    # scrapyd-client: its URL ends with / as in the scrapy.cfg of startproject, and it reads `status` of every answer
-    assert api("GET", "//listprojects.json", token=login).body["projects"] == ["default"]
-    refused = api("GET", "//listprojects.json")
-    assert (refused.code, refused.body["status"], refused.body["message"]) == (401, "error", refused.body["detail"])
-
-
-def rows(page: str) -> list[list[str]]:
-    """The cells of each row of a table, without the head."""
-    return [re.findall(r"<td>(.*?)</td>", row) for row in re.findall(r"<tr[^>]*>(.*?)</tr>", page, re.DOTALL) if "<td>" in row]
-
-
-def test_scrapyd_s_pages_are_read_by_programs_that_fetch_them(
-    api: Api, redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As ScrapydWeb and SpiderKeeper do: `/` to see whether it is there, `/jobs` row by row, `/logs/` folder by folder."""
-    monkeypatch.setenv("TRAWL_DATA_DIR", str(tmp_path))
-    for name in ("old", "new"):
-        form = {"project": "default", "spider": "toy", "jobid": name, "_version": ""}
-        assert api("POST", "/schedule.json", token=ACT, form=form).body["jobid"] == name
-    jobs, logs = Jobs(redis_client), [SlotLog.of("toy.old", number).path for number in (0, 1)]
-    logs[0].parent.mkdir()
-    logs[0].write_text(
-        "2026-01-02 03:04:05 INFO scrapy.core.engine: Spider opened\n2026-01-02 03:04:07 ERROR toy: <b>\nTraceback\n"
-    )
-    logs[1].write_text("2026-01-02 03:04:06 DEBUG scrapy.core.engine: Crawled (200)\n")
-    (logs[0].parent / "other-0.log").write_text("of a service\n")
-    old = replace(jobs.all()["toy.old"], state=JobState.FINISHED, started_at=1_800_000_000.0, ended_at=1_800_000_061.5)
-    assert jobs.swap(old)
-
-    assert api("GET", "/", token=READ).code == 200
-    page = api("GET", "/jobs", token=READ).body
-    assert "<h1>Jobs</h1>" in page
-    log = "/logs/default/toy/old.log"
-    finished = ["", "2027-01-15 08:00:00", "0:01:01", "2027-01-15 08:01:01", f'<a href="{log}">Log</a>', ""]
-    assert rows(page) == [["default", "toy", "new", *[""] * 6], ["default", "toy", "old", *finished]]
-    assert [one["log_url"] for one in api("GET", "/listjobs.json", token=READ).body["finished"]] == [log]
-
-    for folder, name in (("/logs/", "default/"), ("/logs/default/", "toy/"), ("/logs/default/toy/", "old.log")):
-        page = api("GET", folder, token=READ).body
-        assert f"Directory listing for {folder}" in page
-        assert [row[0] for row in rows(page)] == [f'<a href="{name}">{name}</a>']
-    assert api("GET", log, token=READ).body.splitlines() == [
-        "2026-01-02 03:04:05 [scrapy.core.engine] INFO: Spider opened",
-        "2026-01-02 03:04:06 [scrapy.core.engine] DEBUG: Crawled (200)",
-        "2026-01-02 03:04:07 [toy] ERROR: <b>",
-        "Traceback",
-    ], "of both crawlers, in the order of time, as Scrapy writes it"
-    for path in ("/logs/default/toy/new.log", "/logs/default/toy/../toy/old.log", "/logs/other-0.log", "/logs/default/toy"):
-        assert api("GET", path, token=READ).code == 404, path
-
-    form = {"project": "default", "spider": "toy", "_version": "3fa2c1d0"}
-    assert "have none" in api("POST", "/schedule.json", token=ACT, form=form).body["message"]
-
-
-def test_versions_of_a_project_are_those_of_its_services(api: Api, redis_client: redis.Redis) -> None:
-    assert api("GET", "/listversions.json?project=default", token=READ).body["versions"] == []
-    versions = [
-        Version(name=name, file="shop.whl", digest=name, project="shop.settings", at=at) for name, at in (("b", 2.0), ("a", 1.0))
-    ]
-    Deployments(redis_client).edit("books", lambda _: Deployment(current="a", versions=tuple(versions)))
-    assert api("GET", "/listversions.json?project=default", token=READ).body["versions"] == ["a", "b"]
-    form = {"project": "default", "spider": "books", "_version": "b"}
-    assert "the crawlers of books have a" in api("POST", "/schedule.json", token=ACT, form=form).body["message"]
-    assert api("POST", "/schedule.json", token=ACT, form=form | {"_version": "a"}).body["status"] == "ok"
 
 
 def test_trawl_api_serves_it_with_the_port_that_is_named(redis_url: str, tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def pairs(option: str, words: Iterable[str] | None) -> dict[str, str]:
 
 def check_settings(settings: Mapping[str, Any]) -> None:
     """Raise ConfigError for a setting that only an operator's command or the project may set, and for a value that it cannot
-    have; a form of scrapyd's API and a command line have numbers and switches as texts.
+    have; a command line has numbers and switches as texts.
     """
     if foreign := sorted(set(settings) - set(ALLOWED_SETTINGS)):
         raise ConfigError(
