@@ -1,6 +1,4 @@
-"""`trawl doctor`: checks of this machine, of Redis and of the fleet; `trawl upgrade`: a fleet compared with this Trawl; `trawl
-health`, as the help lists it.
-"""
+"""`trawl doctor`: checks of this machine, of Redis and of the fleet; `trawl health`, as the help lists it."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ import os
 import platform
 import sqlite3
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,10 +22,8 @@ from cli.views.options import AsJson
 from cli.views.output import counted, print_json
 from cli.views.tables import echo_indented
 from redis_components import __version__
-from redis_components.admin.inspector import CrawlRecords
 from redis_components.embedded import data_dir, redis_url
-from redis_components.embedded.files import is_free
-from redis_components.errors import ConfigError, TrawlError
+from redis_components.errors import TrawlError
 from redis_components.server.printable import in_words
 from redis_components.server.untrusted_values import server_time
 from redis_components.server.url import impatient, masked
@@ -38,15 +34,11 @@ from workers.node.heartbeat import clock_problem, disk_problems
 from workers.node.worker_setup import broker_of
 from workers.overview import OverviewReader, calm, problems
 from workers.state.keys import FleetKeys
-from workers.state.nodes import NodeRecord, Nodes
 from workers.state.quarantine import Foreign, find, set_aside
 from workers.state.registry import Registry
 
 State = Literal["ok", "note", "bad"]
 SHOWN = 20  # foreign values that are named
-ROUND_TRIPS = 21
-SLOW_S = 0.02
-PORTS = {"Flower": 5555, "the exporter": 9410}
 
 
 @dataclass(frozen=True)
@@ -95,15 +87,6 @@ def _secrets() -> Iterator[Verdict]:
         yield Verdict("secrets", "bad", f"{name} is the example's password, which is public", fix)
 
 
-def _ports() -> Iterator[Verdict]:
-    taken = [f"{port} ({of})" for of, port in PORTS.items() if not is_free(port)]
-    if taken:
-        finding = f"in use: {', '.join(taken)}: by a fleet that runs here, or by another program"
-        yield Verdict("ports", "note", finding, fix="for a second fleet: trawl up --port-flower 0 --port-exporter 0")
-    else:
-        yield Verdict("ports", "ok", f"{', '.join(map(str, PORTS.values()))} are free")
-
-
 def _versions() -> Iterator[Verdict]:
     """Yield the versions of what runs here."""
     names = ("Scrapy", "celery", "redis", "SQLAlchemy")
@@ -117,7 +100,6 @@ CHECKS: tuple[tuple[str, Callable[[], Iterable[Verdict]]], ...] = (
     ("disk", _disks),
     ("permissions", _permissions),
     ("secrets", _secrets),
-    ("ports", _ports),
 )
 """Name and check, in the order in which they are shown; those of the application follow."""
 
@@ -137,7 +119,6 @@ def of_redis(*, repair: bool) -> Iterator[Verdict]:
         url = url or redis_url()
         with redis_client(impatient(url, 5.0)) as client:
             yield from _server(client, masked(url))
-            yield from _latency(client)
             yield from _clock(client)
             yield from _foreign(client, repair=repair)
             yield from _fleet(client)
@@ -150,22 +131,6 @@ def of_redis(*, repair: bool) -> Iterator[Verdict]:
 def _server(client: redis.Redis, name: str) -> Iterator[Verdict]:
     version = client.info("server").get("redis_version", "?")
     yield Verdict("Redis", "ok", f"{name} answers, version {version}")
-
-
-def _latency(client: redis.Redis) -> Iterator[Verdict]:
-    """Yield the median time of a round trip."""
-    times = []
-    for _ in range(ROUND_TRIPS):
-        asked = time.perf_counter()
-        client.ping()
-        times.append(time.perf_counter() - asked)
-    took = sorted(times)[ROUND_TRIPS // 2]
-    finding = f"a round trip takes {took * 1000:.1f} ms"
-    if took > SLOW_S:
-        fix = "crawlers do not wait for it, but commands and recoveries do: run it nearer, or look at SLOWLOG GET"
-        yield Verdict("latency", "note", finding, fix)
-    else:
-        yield Verdict("latency", "ok", finding)
 
 
 def _clock(client: redis.Redis) -> Iterator[Verdict]:
@@ -238,7 +203,7 @@ def doctor(
     ] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Check Redis, its data, the broker, clocks, the database, disks, permissions, ports and site files; show what to do.
+    """Check Redis, its data, the broker, clocks, the database, disks, permissions and site files; show what to do.
 
     Without `--repair` the command is read-only. **bad**: something does not work, or is not safe (exit code 1). **note**:
     something works, but may fail later. `--repair` moves foreign values in Trawl's keys into `trawl:fleet:aside`, and renames
@@ -272,107 +237,3 @@ def health(
     and the exporter are asked at http://127.0.0.1:5555/healthcheck and http://127.0.0.1:9410/livez.
     """
     raise typer.Exit(check_health([target]))
-
-
-LAYOUT = "1"  # of the keys in Redis, as redis_components/lua/frontier/exchange.lua has it
-
-
-def layout(service: str, stored: str | None) -> Verdict:
-    """Return whether crawlers of this Trawl can work on a service's queue. Pure."""
-    what = "queue"
-    if stored is None:
-        return Verdict(what, "ok", f"{service} has none yet")
-    if stored == LAYOUT:
-        return Verdict(what, "ok", f"{service} has layout {stored}, old and new crawlers work on it side by side")
-    fix = "use the Trawl that crawls there, or another TRAWL_NAMESPACE for this one"
-    return Verdict(what, "bad", f"{service} has layout {stored}, this Trawl has {LAYOUT}", fix)
-
-
-def nodes(alive: Iterable[NodeRecord], version: str = __version__) -> list[Verdict]:
-    """Return the nodes by their version of Trawl. Pure."""
-    by_version: dict[str, list[str]] = defaultdict(list)
-    for one in alive:
-        by_version[one.version or "an unknown version"].append(one.name)
-    if not by_version:
-        return [Verdict("nodes", "ok", "none runs: the next start is that of this Trawl")]
-    found = []
-    for other, names in sorted(by_version.items()):
-        finding = f"{', '.join(sorted(names))}: {other}"
-        if other == version:
-            found.append(Verdict("nodes", "ok", finding))
-            continue
-        fix = f"replace one worker after the other by {version}: its crawlers drain, and start on the others meanwhile"
-        found.append(Verdict("nodes", "note", finding, fix))
-    return found
-
-
-def tables(stored: int | None, needed: int) -> Verdict:
-    """Return the effect on the database. Pure."""
-    what = "database"
-    if stored is None:
-        return Verdict(what, "ok", f"it has no tables; the first worker that stores items makes version {needed}")
-    if stored == needed:
-        return Verdict(what, "ok", f"its tables have version {stored}, as this Trawl needs")
-    if stored > needed:
-        fix = "install the Trawl that made them, or a newer one"
-        return Verdict(what, "bad", f"its tables have version {stored}, this Trawl needs {needed}", fix)
-    finding = (
-        f"its tables will go from version {stored} to {needed} when the first new worker stores items; no row is rewritten,"
-        " and older workers go on storing"
-    )
-    return Verdict(what, "note", finding, "or do it now: trawl db upgrade")
-
-
-def _of_files() -> Iterator[Verdict]:
-    from redis_components.server.fleet_file import OLD_FILES
-
-    for path in filter(None, (one.path() for one in OLD_FILES)):
-        yield Verdict("files", "note", f"{path} is read for one more release", "trawl config convert")
-
-
-def _of_redis() -> Iterator[Verdict]:
-    url = running_url()
-    if url is None:
-        yield Verdict("Redis", "note", "none runs here: set TRAWL_REDIS_URL to look at another fleet")
-        return
-    with redis_client(url) as client:
-        now = server_time(client)
-        yield from nodes([one for one in Nodes(client).all() if one.alive(now)])
-        services = sorted({*declared_fleet(client), *Registry(client).desired()})
-        for service, keys in CrawlRecords(client).keys_of_all(services).items():
-            stored = client.hget(keys.counters(), "layout")
-            yield layout(service, stored.decode(errors="replace") if isinstance(stored, bytes) else stored)
-
-
-def _of_database() -> Iterator[Verdict]:
-    if "db" not in application().commands():
-        return
-    from forums.storage.read.read_sql import NoData, existing
-    from forums.storage.schema.version import VERSION
-
-    try:
-        stored = existing().version()
-    except NoData:
-        stored = None
-    yield tables(stored, VERSION)
-
-
-def upgrade(
-    check: Annotated[bool, typer.Option("--check", help="Show what will happen; nothing is changed.")] = False,
-    as_json: AsJson = False,
-) -> int:
-    """Show what this version of Trawl will change in the running fleet and its data; run it before the fleet does.
-
-    It compares the layout of the keys in Redis, the version of the database's tables and the versions of the nodes with this
-    Trawl. **note**: something will happen. **bad**: this Trawl cannot work there (exit code 1).
-
-    **Examples:**
-
-        trawl upgrade --check
-        trawl upgrade --check --json | jq '.[] | select(.state != "ok")'
-    """
-    if not check:
-        raise ConfigError(
-            "trawl upgrade only shows what will happen: add --check; trawl db upgrade changes the tables, trawl roll the crawlers"
-        )
-    return show_verdicts([*each((("files", _of_files), ("Redis", _of_redis), ("database", _of_database)))], as_json)

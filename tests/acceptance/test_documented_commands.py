@@ -38,7 +38,7 @@ STAYS = {  # what stays while the rest of its page is read -> what it says when 
     r"^celery -A tasks flower": r"[Vv]isit|Flower",
 }
 ENDS_WITH = {  # exit codes other than 0 that are right, too
-    r"^trawl (status|doctor|why|upgrade)": {1},  # something needs attention
+    r"^trawl (status|doctor|why)": {1},  # something needs attention
     r"^trawl search": {1},  # nothing has these words
     r"^trawl sites reparse": {1},  # no raw pages are kept
     r"^trawl (seed|forums (rescan|backfill))": {1},  # a forum is being scanned at this moment

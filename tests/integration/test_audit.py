@@ -118,7 +118,7 @@ def test_secrets_are_masked_and_lines_stay_lines() -> None:
 
 
 SHOWING = {
-    *("api", "audit", "config acl", "config check", "config convert", "config show", "config systemd", "db check", "doctor"),
+    *("api", "audit", "config acl", "config check", "config show", "config systemd", "db check", "doctor"),
     *("events list", "events refused", "run groups", "run list", "run show"),
     *("events tail", "export", "forums list", "health", "history", "init", "items list", "job list", "job show", "logs"),
     *(
@@ -137,7 +137,7 @@ SHOWING = {
         "services versions list",
         "sites check",
     ),
-    *("sites list", "sites new", "sites show", "sql", "status", "upgrade", "why"),
+    *("sites list", "sites new", "sites show", "sql", "status", "why"),
     *("dead list", "dead items list", "dead messages list"),
 }
 """They change nothing of the fleet, its Redis or its database; those who use the API are audited with each act."""

@@ -25,7 +25,7 @@ SNAKE_CASE = re.compile(r"[a-z0-9_]+")
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)")
 ROWS = [  # an array, with an object for each row
     *("nodes", "job list", "items", "limit", "autoscale", "audit", "services list", "history", "config show"),
-    *("services versions list forum_list", "doctor", "upgrade --check"),
+    *("services versions list forum_list", "doctor"),
 ]
 WHOLE = ["status", "forums", "dead", "dead items", "dead messages", "schedule list", "sites list"]
 """More than the rows of a list: an object that has them."""
