@@ -60,7 +60,6 @@ def bury(client: redis.Redis, keys: CrawlKeys, url: str, reason: str, at_s: int 
         (("seed", "--nope"), "No such option: --nope"),
         (("export", "likes"), "likes"),
         (("export", "--format", "xml"), "xml"),
-        (("status", "--every", "0"), "0.1"),
         (("up", "--port-flower", "70000"), "65535"),
         (("migrate", "frontera", "forum"), "No such command 'frontera'"),
         (("migrate", "scrapy-redis"), "Missing argument"),
