@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.parser import text_string_to_metric_families
-from prometheus_client.registry import Collector
 
 from forums.overview import Boards, ForumSites
 from forums.overview.model import ForumSitesReader
 from forums.state.forum_states import ForumState, Spent, WatchedForum
 from forums.state.writer_state import DelayHistogram, WriterFigures
-from monitoring.metrics.exposition import _histograms, text_of
-from monitoring.metrics.figures import families
+from monitoring.metrics.exposition import text_of
 from monitoring.metrics.fleet import METRICS, reference
 from redis_components.admin.health import NAMES, RedisMemory
 from redis_components.admin.inspector import CrawlSnapshot
@@ -174,50 +169,8 @@ def viewed(
 VIEW = viewed(CRAWLER)
 
 
-def test_the_text_is_that_of_the_library() -> None:
-    named = replace(VIEW.services[0], name='a "quoted" \\ name\nof two lines')
-    for view in (VIEW, replace(VIEW, services=(named,))):
-        assert text_of(view).decode() == _text(view)
-
-
-def test_boards_that_were_scanned_added_or_removed_since_the_last_scrape_are_told_as_they_are_now() -> None:
-    def many(*watched: WatchedForum) -> Overview:
-        return Overview(now=NOW, sites=ForumSites(boards=Boards(watched, NOW)))
-
-    first = [WatchedForum(site="demo", forum=f"f{n:03}", state=ForumState(), due_at=NOW + n) for n in range(100)]
-    scanned = [
-        *first[:41],
-        WatchedForum(site="demo", forum="f041", state=ForumState(scanned_at=NOW), due_at=NOW + 9),
-        *first[42:],
-    ]
-    for boards in (first, scanned, scanned, scanned[:60], [*first[:5], *scanned[6:]], [], first):
-        assert text_of(many(*boards)).decode() == _text(many(*boards))
-
-
-class FleetCollector(Collector):
-    """The same metrics as objects of prometheus-client, which writes them."""
-
-    def __init__(self, view: Overview) -> None:
-        self._view = view
-
-    def collect(self) -> Iterator[Metric]:
-        for spec in METRICS:
-            if spec.kind == "histogram":
-                yield from _histograms(spec, self._view)
-                continue
-            family = GaugeMetricFamily if spec.kind == "gauge" else CounterMetricFamily
-            metric: Metric = family(spec.name, spec.help, labels=spec.labels)
-            for values, number in spec.samples(self._view):
-                metric.add_sample(spec.name, dict(zip(spec.labels, values, strict=True)), number)
-            if metric.samples:
-                yield metric
-        yield from families(self._view)
-
-
 def _text(reading: Overview) -> str:
-    registry = CollectorRegistry()
-    registry.register(FleetCollector(reading))
-    return re.sub(r"(?m)^(# (?:HELP|TYPE) collector_\w+)_total ", r"\1 ", generate_latest(registry).decode())
+    return text_of(reading).decode()
 
 
 def _samples(reading: Overview) -> dict[str, float]:
