@@ -1,4 +1,4 @@
-"""The command `python -m demo`: runs the steps, draws the screen, prints the report, stops everything, returns the exit code."""
+"""The command `python -m demo`: runs the steps, prints its progress and the report, stops everything, returns the exit code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from redis_components.server.variables import load_env_file, variable
 
 from .compare import Coverage
 from .processes import DemoOptions, DemoProcesses, RunFolder, left_over, trawl_command
-from .screen import Progress, addresses, clock, make_display
+from .progress import Lines, Progress, addresses, clock
 from .steps import DemoSteps
 
 TICK_S = 0.2
@@ -58,14 +58,14 @@ def run(interrupts: Interrupts) -> int:
 
 def _run_steps(steps: DemoSteps, console: Console, interrupts: Interrupts) -> int:
     console.print(INTRODUCTION)
-    with make_display(console) as display:
-        for _ in steps.run():
-            steps.progress.read()
-            display.show(steps.progress)
-            if interrupts.asked:
-                return INTERRUPTED
-            steps.processes.tend()
-            time.sleep(TICK_S)
+    lines = Lines(console)
+    for _ in steps.run():
+        steps.progress.read()
+        lines.show(steps.progress)
+        if interrupts.asked:
+            return INTERRUPTED
+        steps.processes.tend()
+        time.sleep(TICK_S)
     print_report(console, steps)
     assert steps.coverage
     return DONE if all(one.complete for one in steps.coverage) else FAILED
@@ -183,7 +183,7 @@ def _figures(steps: DemoSteps) -> Table:
     table.add_column(no_wrap=True)
     table.add_column()
     refused = sum(pages for status, pages in forum.served.items() if status in ("429", "500"))
-    table.add_row("pages", f"{forum.pages:,} fetched, at best {steps.progress.speed.best:.0f} a second over five seconds")
+    table.add_row("pages", f"{forum.pages:,} fetched")
     table.add_row("refused", f"{refused:,} of them with 500 or 429, on purpose: each was tried again")
     table.add_row("given up", f"{sum(one.crawl.dead for one in fleet.services):,} requests, {_bad_items(steps):,} items")
     if killed := steps.killed:

@@ -1,4 +1,4 @@
-"""Waiting in the demo's steps, which are generators that yield whenever the screen may be drawn and never sleep."""
+"""Waiting in the demo's steps, which are generators that yield whenever the figures may be read and never sleep."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from workers.state.registry import CrawlerRecord, CrawlerState
 
 from .compare import Coverage, compare, scanned, unchecked
 from .processes import BOARDS, SITE
-from .screen import Progress
+from .progress import Progress
 
 START_TIMEOUT_S = 60.0
 
@@ -33,7 +33,7 @@ def until(progress: Progress, done: Callable[[], T | None], what: str, timeout_s
     """Yield until `done` returns a true value, and return it. Raises DemoFailed after `timeout_s`."""
     deadline = time.monotonic() + timeout_s
     while True:
-        yield  # the figures are read and the screen is drawn here: they are fresh for `done`
+        yield  # the figures are read and printed here: they are fresh for `done`
         if found := done():
             return found
         if time.monotonic() > deadline:
@@ -161,7 +161,6 @@ class DemoSteps:
     def _crawl(self) -> Step[None]:
         progress, options = self.progress, self.processes.options
         self.processes.forum.control(rate=options.demo_rate)
-        progress.living = True
         progress.happened("the forum lives: people post, edit, delete and move")
         progress.doing = "forum_list scans boards: a task for each changed thread."
         yield from until(
@@ -188,7 +187,6 @@ class DemoSteps:
         )
         progress.count()
         self.processes.forum.control(rate=0)
-        progress.living = False
         self.followed_since, self.frozen_at = began, datetime.now(UTC)
         self.requests_following = progress.forum.pages - first.pages
         progress.happened(f"the forum does not change any more: {progress.forum.pieces:,} posts")

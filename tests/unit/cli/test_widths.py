@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,7 +24,6 @@ from cli.commands.schedule import COLUMNS as SCHEDULE
 from cli.views.fleet_screen import FleetScreen
 from cli.views.fleet_tables import in_trouble_first, node_columns
 from cli.views.tables import Column, FittedTable, SafeConsole, echo_indented, figure
-from demo.screen import Event, picture
 from forums.overview import Boards, BoardView, ForumSites
 from forums.state.forum_states import ForumState, WatchedForum
 from forums.storage.read.site_figures import Delay
@@ -210,34 +208,11 @@ def _schedule() -> RenderableType:
     return FittedTable(SCHEDULE, [row("reconcile_fleet", "trawl.reconcile_fleet"), nightly, odd])
 
 
-def _demo() -> RenderableType:
-    processes = SimpleNamespace(
-        options=SimpleNamespace(demo_rate=2.0),
-        flower=SimpleNamespace(url="http://127.0.0.1:5555", user="trawl", password="correct-horse-battery"),
-        page=SimpleNamespace(url="http://127.0.0.1:9410"),
-    )
-    progress: Any = SimpleNamespace(
-        clock_s=83.0,
-        doing="A crawler is killed in the middle of its work: what it held must come back.",
-        events=[
-            Event(at_s=n, text=f"Something of note happened to forum_detail/{n}, and this sentence is long") for n in range(9)
-        ],
-        fleet=_well(),
-        forum=SimpleNamespace(pieces=43_210, pages=12_345),
-        stored=(1_234, 23_456),
-        stored_share=0.57,
-        living=True,
-        noticed=(12, 3),
-        processes=processes,
-    )
-    return picture(progress)
-
-
 VIEWS: dict[str, Callable[[], RenderableType]] = {
     "status": lambda: FleetScreen(_well(), "redis://127.0.0.1:6379/0"),
     "status-in-trouble": lambda: FleetScreen(_in_trouble(), "redis://127.0.0.1:6379/0"),
-    "status-watch": lambda: FleetScreen(_well(), "redis://127.0.0.1:6379/0", 24),
-    "status-watch-in-trouble": lambda: FleetScreen(_in_trouble(), "redis://127.0.0.1:6379/0", 24),
+    "status-short": lambda: FleetScreen(_well(), "redis://127.0.0.1:6379/0", everything=False),
+    "status-short-in-trouble": lambda: FleetScreen(_in_trouble(), "redis://127.0.0.1:6379/0", everything=False),
     "nodes": lambda: FittedTable(
         node_columns(NOW), in_trouble_first([NODE, replace(NODE, name="celery@other", beat_at=NOW - 60)], NOW)
     ),
@@ -246,7 +221,6 @@ VIEWS: dict[str, Callable[[], RenderableType]] = {
     "dead": _dead,
     "dead-items": _refused,
     "schedule": _schedule,
-    "demo": _demo,
 }
 
 
@@ -284,17 +258,8 @@ def test_no_line_is_wider_than_the_terminal_and_no_heading_upright(name: str, wi
     assert not re.search(r"(^\s*\S{1,2}\s*$\n?){3}", "\n".join(lines), re.MULTILINE)
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", [name for name in VIEWS if "watch" in name or name == "demo"])
-def test_24_lines_are_enough_for_the_core(name: str, width: int) -> None:
-    text = drawn(VIEWS[name](), width)
-    assert len(text.splitlines()) <= 24
-    assert "forum_detail" in text
-    assert "2,222,222" in text, "a figure is never cut"
-
-
-def test_problems_come_first_and_are_counted_where_they_have_no_room() -> None:
-    lines = drawn(VIEWS["status-watch-in-trouble"](), 80).splitlines()
+def test_problems_come_first_and_rows_that_are_left_out_are_counted() -> None:
+    lines = drawn(VIEWS["status-short-in-trouble"](), 80).splitlines()
     assert lines[2].startswith("✗ ")
     assert any("more" in line for line in lines)
     assert [line for line in lines if line.startswith("forum_detail/31 ")], (

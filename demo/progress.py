@@ -1,23 +1,17 @@
-"""Figures of a running demo, and their display: a live screen on a terminal, plain lines elsewhere."""
+"""Figures of a running demo, and their display in lines."""
 
 from __future__ import annotations
 
 import time
-from collections import Counter, defaultdict, deque
+from collections import Counter
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
-from types import TracebackType
+from dataclasses import dataclass
 from typing import Any, Self
 
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
+from rich.console import Console
 from rich.text import Text
 from sqlalchemy import ColumnElement, FromClause, func, select, true
 
-from cli.views.fleet_screen import crawlers_table, services_table
 from forums import FORUM_DETAIL
 from forums.storage import comments, posts, revisions
 from redis_components.admin.inspector import CrawlSnapshot
@@ -48,28 +42,6 @@ class ForumFigures:
         return sum(self.served.values())
 
 
-class Speed:
-    """Growth of a count over the last `window_s` seconds, which smooths gusts."""
-
-    def __init__(self, window_s: float = 3.0) -> None:
-        self._window_s = window_s
-        self._counts: deque[tuple[float, int]] = deque()
-        self.best = 0.0  # per second, over a whole window
-
-    def add(self, at_s: float, count: int) -> float:
-        """Add the count at this time; return the speed per second."""
-        self._counts.append((at_s, count))
-        while len(self._counts) > 2 and at_s - self._counts[1][0] >= self._window_s:
-            self._counts.popleft()
-        then, before = self._counts[0]
-        if at_s <= then:
-            return 0.0
-        speed = (count - before) / (at_s - then)
-        if at_s - then >= self._window_s:
-            self.best = max(self.best, speed)
-        return speed
-
-
 COUNT_EVERY_S = 0.5  # rows and the forum's own figures; Redis is read each time
 
 
@@ -92,9 +64,6 @@ class Progress:
         self.forum: ForumFigures | None = None
         self.stored: tuple[int, int] | None = None  # posts, comments that exist in the forum as far as the crawl knows
         self.noticed = 0, 0  # edits, deletions
-        self.living = False  # True while the forum grows
-        self.speed = Speed(5.0)  # of the forum's pages
-        self._speeds: defaultdict[str, Speed] = defaultdict(Speed)  # of each service's pages
         self._started = time.monotonic()
         self._counted_at = 0.0
 
@@ -116,7 +85,7 @@ class Progress:
     def read(self) -> None:
         """Read all figures that exist by now. Raises `redis.RedisError`, StorageError, ForumFailed."""
         if self.processes.client:
-            self.fleet = self._measured(OverviewReader(self.processes.client).read())
+            self.fleet = OverviewReader(self.processes.client).read()
         if time.monotonic() - self._counted_at >= COUNT_EVERY_S:
             self.count()
 
@@ -142,53 +111,17 @@ class Progress:
             self.noticed = edits, deletions
         if self.processes.forum.url:
             self.forum = ForumFigures.of(self.processes.forum.stats())
-            self.speed.add(self.clock_s, self.forum.pages)
 
     def _count(self, table: FromClause, which: ColumnElement[bool]) -> int:
         assert self.processes.database
         (number,) = next(self.processes.database.stream(select(func.count()).select_from(table).where(which)))
         return int(number)
 
-    def _measured(self, fleet: Overview) -> Overview:
-        """Return the fleet with the pages per second of the last seconds; a crawler's own mean is longer and ends with it."""
-        services = (replace(one, pages_per_s=self._speeds[one.name].add(self.clock_s, one.pages)) for one in fleet.services)
-        return replace(fleet, services=tuple(services))
+
+LINE_EVERY_S = 3.0  # between two lines of progress
 
 
-LINE_EVERY_S = 3.0  # between two lines of progress without a terminal
-EVENTS_SHOWN = 3  # on a screen, so that 24 lines are enough
-CRAWLERS_SHOWN = 4
-BAR_WIDTH = 8
-
-
-def make_display(console: Console) -> Screen | Lines:
-    """Return a context manager around all calls of its `show`."""
-    return Screen(console) if console.is_terminal else Lines(console)
-
-
-class Screen:
-    """One picture, drawn again each time; removed at the end, except for the events."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._live = Live(console=console, auto_refresh=False, transient=True)
-        self._last: Progress | None = None
-
-    def __enter__(self) -> Self:
-        self._live.__enter__()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._live.__exit__(kind, error, trace)
-        if self._last:
-            self._console.print(*(_line(event) for event in self._last.events), sep="\n")
-
-    def show(self, progress: Progress) -> None:
-        self._last = progress
-        self._live.update(picture(progress), refresh=True)
-
-
-class Lines(AbstractContextManager["Lines"]):
+class Lines:
     """A line for each event, and one of progress every few seconds."""
 
     def __init__(self, console: Console) -> None:
@@ -196,10 +129,8 @@ class Lines(AbstractContextManager["Lines"]):
         self._printed = 0
         self._progress_at = 0.0
 
-    def __exit__(self, *_: object) -> None:
-        """Leave what was printed."""
-
     def show(self, progress: Progress) -> None:
+        """Print what happened since the last call; where nothing did for a while, the figures."""
         if progress.events and not self._printed:
             for name, address in addresses(progress.processes):
                 self._console.print(Text(f"        {name} {address}"), soft_wrap=True)
@@ -211,49 +142,6 @@ class Lines(AbstractContextManager["Lines"]):
             self._progress_at = progress.clock_s
             self._console.print(Text(f"{clock(progress.clock_s)}    {progress_line(progress)}"), soft_wrap=True)
         self._printed = len(progress.events)
-
-
-def picture(progress: Progress) -> RenderableType:
-    """Render the whole screen: 24 lines at 60 columns or more."""
-    parts: list[RenderableType] = [
-        Text.assemble((f"Trawl demo  {clock(progress.clock_s)}", "bold"), "   Ctrl-C ends it at any time"),
-        _cut(Text.assemble(("▶ ", "bold green"), (progress.doing, "bold"))),
-        "",
-    ]
-    if progress.fleet:
-        parts += [services_table(progress.fleet), "", crawlers_table(progress.fleet, most=CRAWLERS_SHOWN), ""]
-    if progress.forum and progress.stored:
-        parts += [_gauges(progress), ""]
-    return Group(*parts, *(_cut(_line(event)) for event in progress.events[-EVENTS_SHOWN:]))
-
-
-def _cut(text: Text) -> Text:
-    """Cut a line to the screen's width; at the end all events are printed in full."""
-    text.no_wrap, text.overflow = True, "ellipsis"
-    return text
-
-
-def _gauges(progress: Progress) -> Table:
-    assert progress.forum
-    assert progress.stored
-    processes = progress.processes
-    posts, comments = progress.stored
-    share = f"{percent(progress.stored_share)}   {posts:,} posts and {comments:,} comments"
-    bar = Table.grid(padding=(0, 1))
-    bar.add_column(width=BAR_WIDTH)
-    bar.add_column(no_wrap=True)
-    bar.add_row(ProgressBar(total=1.0, completed=progress.stored_share, width=BAR_WIDTH), share)
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    life = f"{processes.options.demo_rate:g} changes a second" if progress.living else "stands still"
-    table.add_row("stored", bar)
-    table.add_row("forum", f"{progress.forum.pieces:,} pieces, {life}, {progress.forum.pages:,} pages")
-    edits, deletions = progress.noticed
-    table.add_row("noticed", f"{edits:,} edits, {deletions:,} deletions")
-    for name, address in addresses(processes):
-        table.add_row(name, address)
-    return table
 
 
 def addresses(processes: DemoProcesses) -> list[tuple[str, str]]:
@@ -278,7 +166,8 @@ def progress_line(progress: Progress) -> str:
         for one in progress.fleet.services
     )
     edits, deletions = progress.noticed
-    return f"{percent(progress.stored_share)} stored, {edits:,} edits and {deletions:,} deletions noticed; {services}"
+    figures = f"{percent(progress.stored_share)} stored, {edits:,} edits and {deletions:,} deletions noticed; {services}"
+    return f"{progress.doing} {figures}"
 
 
 def percent(share: float) -> str:
