@@ -11,7 +11,7 @@ import typer
 from cli.access import NOTHING, redis_client, report_nothing_runs, running_url
 from cli.views.options import AsJson
 from cli.views.output import print_json
-from redis_components.errors import RedisUnavailable
+from redis_components.errors import ConfigError, RedisUnavailable
 
 if TYPE_CHECKING:  # where nothing runs, all of it would be loaded for one line
     from rich.console import RenderableType
@@ -19,13 +19,13 @@ if TYPE_CHECKING:  # where nothing runs, all of it would be loaded for one line
     from workers.overview import Overview
 
 WELL, ATTENTION = 0, 1
+EVERY_S = 1.0
 
 
 def status(
     as_json: AsJson = False,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Refresh until Ctrl-C.")] = False,
-    every: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="Time between two refreshes.")] = 1.0,
-    everything: Annotated[bool, typer.Option("--all", help="Show everything, also where it is longer than the screen.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Show each row of each table, as a pipe gets it.")] = False,
 ) -> int:
     """Show what needs attention, each with its next step; then services, queues, crawlers and the last errors.
 
@@ -34,8 +34,7 @@ def status(
     (SCHEDULER_MAX_FED_TASKS). **items** were scraped: **to store** wait for the database, **refused** were rejected.
 
     **Exit code**: 0 all is well (lines with `!` are notes), 1 something needs attention (`✗`), nothing runs, or Redis is away,
-    2 wrong use. With --watch: 0 after Ctrl-C; --json prints a line for each refresh.
-    A small terminal shows the worst problems first.
+    2 wrong use. With --watch: 0 after Ctrl-C. The worst problems are shown first.
 
     **Examples:**
 
@@ -45,8 +44,10 @@ def status(
     """
     if not watch:
         return _show(look(), as_json, everything=everything)
+    if as_json:
+        raise ConfigError("--watch draws a screen: repeat `trawl status --json` instead")
     with suppress(KeyboardInterrupt):  # how a watch ends
-        _repeat_json(every) if as_json else _repeat(every, everything=everything)
+        _repeat(everything=everything)
     return WELL
 
 
@@ -77,21 +78,11 @@ def _show(seen: tuple[Overview, str] | None, as_json: bool, *, everything: bool 
         print_json({"running": True, "redis": name, **overview_json(view)})
     else:
         to = console()
-        height = to.height - 1 if to.is_terminal and not everything else None  # the prompt takes a line
-        to.print(FleetScreen(view, name, height))
+        to.print(FleetScreen(view, name, everything or not to.is_terminal))
     return ATTENTION if any(one.grave for one in problems(view)) else WELL
 
 
-def _repeat_json(every: float) -> None:
-    while True:
-        try:
-            _show(look(), as_json=True)
-        except RedisUnavailable as error:  # it may come back: go on looking
-            print_json({"running": False, "error": str(error)})
-        time.sleep(every)
-
-
-def _repeat(every: float, *, everything: bool) -> None:
+def _repeat(*, everything: bool) -> None:
     from rich.live import Live
     from rich.text import Text
 
@@ -105,10 +96,9 @@ def _repeat(every: float, *, everything: bool) -> None:
             seen = look()
         except RedisUnavailable as error:  # it may come back: go on looking
             return Text(str(error), style="red")
-        height = to.height if to.is_terminal and not everything else None
-        return Text(NOTHING) if seen is None else FleetScreen(*seen, height)
+        return Text(NOTHING) if seen is None else FleetScreen(*seen, everything or not to.is_terminal)
 
     with Live(picture(), console=to, auto_refresh=False, screen=to.is_terminal) as live:
         while True:
-            time.sleep(every)
+            time.sleep(EVERY_S)
             live.update(picture(), refresh=True)

@@ -1,4 +1,4 @@
-"""The overview of the fleet on one screen of any size: problems first, then what has room."""
+"""The overview of the fleet on one screen: problems first."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from workers.overview.model import shown_state
 from workers.state.registry import CrawlerRecord, CrawlerState
 from workers.state.rolls import RollState
 
-from .fleet_tables import ERRORS_SHOWN, held_table, in_trouble_first, node_columns, nodes_line, sites_table
+from .fleet_tables import ERRORS_SHOWN, held_table, in_trouble_first, node_columns, sites_table
 from .output import duration, iso
 from .tables import INDENT, LEAST_BELOW, Column, FittedTable, figure
 
 FOREIGN_SHOWN = 10
 LOG_LINES_SHOWN = 5  # of a crawler that was given up; `--json` has all that its record holds
 SILENT_S = 5.0  # a crawler that missed two heartbeats may have died with its node
-LEAST_ROWS = 3  # of a table on a screen without room
+LEAST_ROWS, MOST_ROWS = 3, 8  # of a table where not everything is shown
 
 _STATE_STYLES = {
     CrawlerState.STARTING: "yellow",
@@ -38,64 +38,24 @@ _QUIET = {CrawlerState.RUNNING, CrawlerState.STARTING, CrawlerState.STOPPING, Cr
 
 @dataclass(frozen=True)
 class FleetScreen:
-    """The whole screen. `height`: its lines; where they do not suffice, crawlers without trouble, then details, are left out and
-    counted. None: everything is shown.
-    """
+    """The whole screen. Not `everything`: of each table the first rows, those in trouble before others; the rest is counted."""
 
     view: Overview
     redis_name: str = ""
-    height: int | None = None
+    everything: bool = True
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        def lines(*parts: RenderableType) -> int:
-            return sum(len(console.render_lines(part, options.update(height=None), pad=False)) for part in parts)
-
-        parts = self._everything() if self.height is None else self._chosen(lines, self.height)
-        yield from parts
-
-    def _everything(self) -> list[RenderableType]:
-        head: list[RenderableType] = [headline(self.view, self.redis_name), ProblemLines(problems(self.view), calm(self.view))]
-        return [*head, *self._core(None, None), Text(""), *_standing(self.view), *_details(self.view)]
-
-    def _chosen(self, lines: Callable[..., int], height: int) -> list[RenderableType]:
-        """Return the parts that have room: with the most nodes and problems, then the most crawlers and details."""
-        found, standing = problems(self.view), list(_standing(self.view))
-        troubled = sum(_in_trouble(one, self.view.now) for one in self.view.crawlers)
-        least = min(max(troubled, 1), LEAST_ROWS)
-        for problem_room, nodes in ((8, LEAST_ROWS), (8, 1), (8, 0), (6, 0), (4, 0), (2, 0)):
-            head = [headline(self.view, self.redis_name), _fitted_problems(self.view, found, lines, problem_room)]
-            rows = height - lines(*head, *self._core(0, nodes), *standing) - 1  # a line for the number of crawlers left out
-            if rows >= least:
-                break
-        parts = [*head, *self._core(max(rows, least), nodes), *standing]
-        left = height - lines(*parts)
-        for part in _details(self.view):
-            if lines(part) > left - 1:
-                return [*parts, Text("more: trawl status --all", style="dim")] if left > 0 else parts
-            left -= lines(part)
-            parts.append(part)
-        return parts
-
-    def _core(self, crawlers: int | None, nodes: int | None) -> list[RenderableType]:
-        few = None if self.height is None else LEAST_ROWS
-        parts: list[RenderableType] = []
-        if held := [one for one in self.view.held if not one.by_breaker]:  # those of breakers are among the problems
-            parts += [held_table(held, self.view.now, most=few), Text("")]
-        parts += [services_table(self.view, most=few and 2 * few), Text(""), crawlers_table(self.view, most=crawlers)]
-        if self.view.nodes and nodes == 0:
-            parts += [nodes_line(self.view.nodes, self.view.now)]
-        elif self.view.nodes:
-            rows = in_trouble_first(self.view.nodes, self.view.now)
-            parts += [Text(""), FittedTable(node_columns(self.view.now), rows, most=nodes)]
-        return parts
-
-
-def _fitted_problems(view: Overview, found: list[Problem], lines: Callable[..., int], room: int) -> RenderableType:
-    """Return the first problems that fit, at least one."""
-    number = len(found)
-    while number > 1 and lines(ProblemLines(found[:number], calm(view), left_out=len(found) - number)) > room + 1:
-        number -= 1
-    return ProblemLines(found[:number], calm(view), left_out=len(found) - number)
+        view, found = self.view, problems(self.view)
+        few, more = (None, None) if self.everything else (LEAST_ROWS, MOST_ROWS)
+        yield headline(view, self.redis_name)
+        yield ProblemLines(found[:more], calm(view), left_out=len(found[more:]) if more else 0)
+        if held := [one for one in view.held if not one.by_breaker]:  # those of breakers are among the problems
+            yield from (held_table(held, view.now, most=few), Text(""))
+        yield from (services_table(view, most=more), Text(""), crawlers_table(view, most=more))
+        if view.nodes:
+            rows = in_trouble_first(view.nodes, view.now)
+            yield from (Text(""), FittedTable(node_columns(view.now), rows, most=few))
+        yield from (Text(""), *_standing(view), *_details(view))
 
 
 def headline(view: Overview, redis_name: str) -> Text:

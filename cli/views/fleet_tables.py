@@ -33,14 +33,6 @@ def node_json(node: NodeRecord, now: float) -> dict[str, Any]:
     return {**fields, "state": node.state(now), "heartbeat_age_s": round(now - node.beat_at, 1)}
 
 
-def nodes_line(found: Iterable[NodeRecord], now: float) -> Text:
-    """Return `nodes  7 of 8 up, 62 of 64 crawlers`."""
-    nodes = list(found)
-    alive = [one for one in nodes if one.alive(now)]
-    line = f"{len(alive)} of {len(nodes)} up, {sum(one.taken for one in alive)} of {sum(one.capacity for one in alive)} crawlers"
-    return Text.assemble(("nodes  ", "bold"), Text(line, style="" if len(alive) == len(nodes) else "bold red"))
-
-
 def node_columns(now: float) -> tuple[Column, ...]:
     """Return the columns of nodes."""
     return (

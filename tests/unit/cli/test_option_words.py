@@ -24,7 +24,6 @@ def test_help_shows_no_type_of_python(name: str, capsys: pytest.CaptureFixture[s
         ("dead --limit 0", "0 is too small: at least 1"),
         ("up --port-flower 70000", "70000 is too large: at most 65535"),
         ("limit news --rate fast", "'fast' is not a number"),
-        ("status --every 0", "0 is too small: at least 0.1"),
         ("forums backfill", "name a site"),
         ("scale", "Missing argument"),
     ],
