@@ -11,9 +11,7 @@ import pytest
 import redis
 
 from cli.command_table import _CHANGING, is_changing
-from cli.commands import audit as audit_file
 from cli.main import program
-from cli.views.output import iso
 from tasks.guard.worker import Mailbox, Node
 from tests.support.trawl_command import Trawl, commands
 from workers.state import reports
@@ -27,8 +25,8 @@ def trawl(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd
     return commands(redis_url, tmp_path, monkeypatch, capfd)
 
 
-def test_who_changed_what_is_kept_in_redis_and_in_a_file_and_a_refused_attempt_too(
-    trawl: Trawl, redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_who_changed_what_is_kept_and_a_refused_attempt_too(
+    trawl: Trawl, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSH_CLIENT", "192.0.2.7 50000 22")
     assert trawl("audit").out == "nothing was changed yet\n"
@@ -42,10 +40,6 @@ def test_who_changed_what_is_kept_in_redis_and_in_a_file_and_a_refused_attempt_t
         (["scale", "forum_detail=4"], "done", "192.0.2.7"),
     ]
     assert "@" in acts[0]["by"]
-    file = tmp_path / "data" / "audit.jsonl"
-    kept = [json.loads(line) for line in file.read_text().splitlines()]
-    assert [one | {"at": iso(one["at"])} for one in kept] == acts[::-1]
-    assert file.stat().st_mode & 0o777 == 0o600
     redis_client.xadd(FleetKeys().audit(), {"act": "no act"})
     assert "forum_detail=4" in trawl("audit").out, "one entry that cannot be read hides no other"
 
@@ -73,26 +67,11 @@ def test_what_flower_tells_a_worker_is_in_the_audit(
     ]
 
 
-def test_a_command_without_redis_is_in_the_file(trawl: Trawl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRAWL_REDIS_URL", "redis://127.0.0.1:1")
-    assert trawl("scale", "forum_detail=4").code == 1
-    assert "exit code 1" in (tmp_path / "data" / "audit.jsonl").read_text()
-
-
-def test_what_is_kept_of_the_audit_is_bounded(
-    trawl: Trawl, redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_kept_of_the_audit_is_bounded(redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reports, "KEPT", 100)
-    monkeypatch.setattr(audit_file, "MOST_BYTES", 100)
     for _ in range(300):
         reports.append(redis_client, reports.Act(at=1.0, by="a@b", what=("scale",)))
     assert 100 <= redis_client.xlen(FleetKeys().audit()) < 250, "whole nodes of the stream go"
-    for size in range(1, 5):
-        trawl("scale", f"forum_detail={size}")
-    files = sorted(file for file in (tmp_path / "data").iterdir() if file.name.startswith("audit"))
-    assert [file.name for file in files] == ["audit.jsonl", "audit.jsonl.1"]
-    assert [file.read_text().count("\n") for file in files] == [1, 1]
-    assert all(file.stat().st_mode & 0o777 == 0o600 for file in files)
 
 
 def test_secrets_are_masked_and_lines_stay_lines() -> None:

@@ -168,7 +168,7 @@ TESTS: dict[str, dict[str, tuple[str, ...]]] = {
         "results, events for Flower": ("tests/attacks/test_messages.py::test_garbage_in_the_queue_of_replies_is_left_out",),
         "- Arguments and settings of a crawler": ("tests/attacks/test_marked_secrets.py::test_a_secret_is_shown_by_nobody",),
         "`trawl audit [--json]` shows who": (
-            f"{_AUDIT}test_who_changed_what_is_kept_in_redis_and_in_a_file_and_a_refused_attempt_too",
+            f"{_AUDIT}test_who_changed_what_is_kept_and_a_refused_attempt_too",
             f"{_AUDIT}test_what_flower_tells_a_worker_is_in_the_audit",
             f"{_AUDIT}test_every_changing_command_exists_and_options_before_it_do_not_hide_it",
             *_USERS_FLEET,
@@ -177,10 +177,7 @@ TESTS: dict[str, dict[str, tuple[str, ...]]] = {
             "tests/integration/storage/test_fleet_notes.py::"
             "test_acts_and_breakers_become_events_once_from_when_the_database_knows_the_fleet",
         ),
-        "Redis keeps about the last 10,000 acts": (
-            f"{_AUDIT}test_what_is_kept_of_the_audit_is_bounded",
-            f"{_AUDIT}test_a_command_without_redis_is_in_the_file",
-        ),
+        "Redis keeps about the last 10,000 acts": (f"{_AUDIT}test_what_is_kept_of_the_audit_is_bounded",),
         "Passwords in URLs, and values": (f"{_AUDIT}test_secrets_are_masked_and_lines_stay_lines",),
         "- `constraints.txt` pins every version.": (
             f"{_SUPPLY}test_each_locked_package_has_its_pin_and_a_hash_and_each_dependency_is_locked",
