@@ -51,7 +51,7 @@ def tail(
         list[str] | None,
         typer.Option(
             metavar="KIND",
-            help="Show post, comment, crawler, gap, forum, breaker, fleet or all; may be repeated. Default: posts and comments.",
+            help="Show post, comment, crawler, breaker, fleet or all; may be repeated. Default: posts and comments.",
         ),
     ] = None,
     since: Since = None,
@@ -64,15 +64,15 @@ def tail(
     line for each, with its whole text. Events are kept for TRAWL_EVENTS_DAYS.
 
     **Filters** find keywords in title and text, regular expressions between slashes, and fields: `author:`, `title:`, `text:`,
-    `url:`, `site:`, `forum:`, `thread:`, `type:` (new, edited, corrected, deleted, restored, moved; of the fleet also started,
-    ended, died, lost, opened, closed, changed) and `row:` (as `--kind`); with `and`, `or`, `not` and parentheses.
+    `url:`, `site:`, `forum:`, `thread:`, `type:` (new, edited, corrected, deleted, restored, moved; of the fleet also
+    started, ended, died, lost, opened, closed, changed) and `row:` (as `--kind`); with `and`, `or`, `not` and parentheses.
 
     **Examples:**
 
         trawl events tail
         trawl events tail --match '(显卡 or /rtx ?50\\d0/) and type:new' --site example
         trawl events tail --since 1d --no-follow --json
-        trawl events tail --kind crawler --kind breaker --kind gap --since 1d
+        trawl events tail --kind crawler --kind breaker --since 1d
     """
     wanted = parse(match) if match is not None else None
     rows = _rows_of(kind)

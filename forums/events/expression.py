@@ -23,7 +23,7 @@ import regex
 
 from forum_reader.definition.selectors import PatternError, compile_pattern
 from forums.storage.read.event_reader import Event
-from forums.storage.write.event_log import ChangeKind, FleetKind, FleetRow
+from forums.storage.write.event_log import PAST_WORDS, ChangeKind, FleetKind, FleetRow
 from redis_components.errors import ConfigError, did_you_mean
 
 _NO_SPACES = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"  # scripts without spaces between words
@@ -59,7 +59,7 @@ REGEX_S = 0.05
 _SEARCHED = ("title", "text", "author", "url")
 _EXACT = ("site", "forum", "thread", "type", "row")
 ROWS = ("post", "comment", *map(str, FleetRow))
-_VALUES = {"type": tuple(dict.fromkeys(map(str, (*ChangeKind, *FleetKind)))), "row": ROWS}
+_VALUES = {"type": (*map(str, ChangeKind), *map(str, FleetKind)), "row": ROWS}
 
 
 class Undecided(Exception):
@@ -209,7 +209,7 @@ class _Parser:
         if kind not in ("word", "quoted"):
             raise self._wrong(at, f"{field}: needs a word or a text in quotes")
         wanted = _unescaped(value) if kind == "quoted" else value
-        if field in _VALUES and wanted not in _VALUES[field]:
+        if field in _VALUES and wanted not in (*_VALUES[field], *PAST_WORDS):
             raise self._wrong(at, f"{field} is one of {', '.join(_VALUES[field])}{did_you_mean(wanted, _VALUES[field])}")
         return lambda subject: getattr(subject.event, field) == wanted
 

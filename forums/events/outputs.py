@@ -35,11 +35,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 import redis
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from forums.state.keys import ForumFleetKeys
 from forums.storage.read.event_reader import Event
-from forums.storage.write.event_log import Position
+from forums.storage.write.event_log import PAST_WORDS, Position
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.politeness.limits import retry_after_s
 from redis_components.server.variables import project_dir
@@ -89,6 +89,11 @@ def _with_zone(moment: datetime) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
+def _of_this_trawl(kinds: Any) -> Any:
+    """Leave out subjects that only older Trawls had."""
+    return [one for one in kinds if one not in PAST_WORDS] if isinstance(kinds, list | tuple) else kinds
+
+
 class Table(BaseModel):
     """A table of `trawl.toml`."""
 
@@ -107,8 +112,8 @@ class OutputOptions(Table):
 
     kind: str = Field(description="the kind of output")
     rules: tuple[str, ...] = Field((), description="names of rules of which one has to match; left out: every event")
-    kinds: tuple[Literal["post", "comment", "crawler", "gap", "forum", "breaker", "fleet"], ...] = Field(
-        ("post", "comment"), description="what the events are about"
+    kinds: Annotated[tuple[Literal["post", "comment", "crawler", "breaker", "fleet"], ...], BeforeValidator(_of_this_trawl)] = (
+        Field(("post", "comment"), description="what the events are about")
     )
     begin: Literal["now", "oldest"] = Field(
         "now", description='a new output begins now, or with the `"oldest"` event that is kept'

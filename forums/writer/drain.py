@@ -16,7 +16,6 @@ import redis
 
 from forums.records.stored import scan_task
 from forums.storage import Check, Comment, Database, Forum, InvalidItem, Item, Post, Scan, parse, task_of_scan
-from forums.storage.write.event_log import is_of_fleet
 from forums.storage.write.upsert import Written
 from redis_components.items.stream import ItemStream, new_token
 from workers.consumers import consume as loop
@@ -133,7 +132,7 @@ def _store(database: Database, payloads: Sequence[bytes]) -> _Batch:
             good.append((place, item))
     written = Written()
     refused = {one.place: one.reason for one in database.write([item for _, item in good], written)} if good else {}
-    batch.changes.update(f"{one.site}|{one.row}|{one.kind}" for one in written.changes if not is_of_fleet(one))
+    batch.changes.update(f"{one.site}|{one.row}|{one.kind}" for one in written.changes)
     for number, (place, item) in enumerate(good):
         if number in refused:
             batch.refused[place] = refused[number]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,7 +16,7 @@ import redis
 
 from forums.storage import Database, RunHistory
 from forums.storage.history import log_stream, stream_position
-from forums.storage.write.event_log import Change, FleetKind, FleetRow, Position, fleet_change
+from forums.storage.write.event_log import Change, FleetKind, FleetRow, Position
 from redis_components.errors import ConfigError
 from redis_components.server.printable import in_one_line
 from workers.state.history import ended_members, member_rows, settle_members
@@ -52,33 +51,30 @@ _AT_ONCE = 500
 _MOST_STEPS = 20  # in a round; the rest waits for the next one
 _LONGEST = 1_000  # characters of a sentence
 
-_Entry = tuple[bytes, dict[bytes, bytes]]
-AsChange = Callable[[str, dict[bytes, bytes]], Change | None]
-
 
 def log_fleet_notes(client: redis.Redis, database: Database) -> int:
     """Log the new entries; return the number of events. Raises StorageError and `redis.RedisError`; nothing is lost then."""
-    keys = FleetKeys()
-    streams: dict[str, AsChange] = {keys.audit(): _of_act, keys.notes(): _of_note}
     number = 0
-    for key, as_change in streams.items():
+    for key in (FleetKeys().audit(), FleetKeys().notes()):
         try:
-            number += _move(client, database, key, as_change)
+            number += _move(client, database, key)
         except (redis.ResponseError, ConfigError) as error:  # a foreign key or id: the writer's next steps must go on
             Registry(client).report_error(key, f"none of its entries becomes an event: {error}")
     return number
 
 
-def _move(client: redis.Redis, database: Database, key: str, as_change: AsChange) -> int:
+def _move(client: redis.Redis, database: Database, key: str) -> int:
     after = stream_position(database, key)
     if after is None:
-        log_stream(database, key, None, _end(client, key), [])
+        last: Any = client.xrevrange(key, count=1)
+        log_stream(database, key, None, Position.parse(last[0][0].decode()) if last else Position(0, 0), [])
         return 0
     number = 0
     for _ in range(_MOST_STEPS):
-        if not (entries := _entries(client, key, after)):
+        entries: Any = client.xrange(key, min=f"({max(after.seq, 0)}-{max(after.place, 0)}", count=_AT_ONCE)
+        if not entries:
             break
-        found = [change for id_, fields in entries if (change := as_change(id_.decode(), fields or {})) is not None]
+        found = [change for id_, fields in entries if (change := _change(id_.decode(), fields or {})) is not None]
         to = Position.parse(entries[-1][0].decode())
         if not log_stream(database, key, after, to, found):
             break  # another writer copies it
@@ -87,32 +83,16 @@ def _move(client: redis.Redis, database: Database, key: str, as_change: AsChange
     return number
 
 
-def _entries(client: redis.Redis, key: str, after: Position) -> list[_Entry]:
-    found: Any = client.xrange(key, min=f"({max(after.seq, 0)}-{max(after.place, 0)}", count=_AT_ONCE)
-    return list(found)
-
-
-def _end(client: redis.Redis, key: str) -> Position:
-    last: Any = client.xrevrange(key, count=1)
-    return Position.parse(last[0][0].decode()) if last else Position(0, 0)
-
-
-def _of_act(id_: str, fields: dict[bytes, bytes]) -> Change | None:
+def _change(id_: str, fields: dict[bytes, bytes]) -> Change | None:
+    """Return an entry of the audit or a note as a change; None if it is not Trawl's."""
     try:
-        act = Act.from_json(fields[b"act"])
-    except (ValueError, KeyError):
-        return None  # not Trawl's
-    outcome = f": {act.outcome}" if act.outcome else ""
-    return _change(id_, FleetRow.FLEET, FleetKind.CHANGED, f"{shlex.join(act.what)} by {act.by}{outcome}", act.at)
-
-
-def _of_note(id_: str, fields: dict[bytes, bytes]) -> Change | None:
-    try:
-        one = Note.from_json(fields[b"note"])
-        return _change(id_, FleetRow(one.about), FleetKind(one.type), one.said, one.at, one.site)
+        one = _of_act(Act.from_json(fields[b"act"])) if b"act" in fields else Note.from_json(fields[b"note"])
+        row, kind = FleetRow(one.about), FleetKind(one.type)
     except (ValueError, KeyError):
         return None
+    return Change(row, one.site, id_, "", 1, kind, "", sentence=in_one_line(one.said)[:_LONGEST], at=one.at)
 
 
-def _change(id_: str, row: FleetRow, kind: FleetKind, sentence: str, at: float, site: str = "") -> Change:
-    return fleet_change(row, kind, id_, in_one_line(sentence)[:_LONGEST], at, site)
+def _of_act(act: Act) -> Note:
+    outcome = f": {act.outcome}" if act.outcome else ""
+    return Note(about=FleetRow.FLEET, type=FleetKind.CHANGED, said=f"{shlex.join(act.what)} by {act.by}{outcome}", at=act.at)

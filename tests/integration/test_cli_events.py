@@ -14,9 +14,10 @@ from sqlalchemy import update
 from forums.events.cursors import Cursors
 from forums.state.site_faults import output_troubles
 from forums.storage import Database, parse
+from forums.storage.history import log_stream
 from forums.storage.read.event_reader import EventLog
 from forums.storage.schema.tables import event_outputs, events
-from forums.storage.write.event_log import BEGINNING
+from forums.storage.write.event_log import BEGINNING, Change, Position
 from redis_components.errors import ConfigError
 from tests.support.items import at, comment, post, wire
 from tests.support.message_receiver import MessageReceiver
@@ -52,11 +53,14 @@ def test_tail_shows_what_fits_and_nothing_that_acts_on_a_terminal(trawl: Trawl) 
 
 def test_tail_shows_the_fleet_where_it_is_asked_for(trawl: Trawl) -> None:
     filled()
-    assert "forum" not in trawl("events", "tail", "--no-follow").out
-    assert "new forum         demo  board f1 is new" in trawl("events", "tail", "--no-follow", "--kind", "forum").out
-    everything = trawl("events", "tail", "--no-follow", "--kind", "all", "--json", "--match", "type:new").out.splitlines()
-    assert [json.loads(line)["row"] for line in everything] == ["post", "comment", "forum"]
-    one_line(trawl("events", "tail", "--no-follow", "--kind", "gapp"), 2, "--kind 'gapp'", "did you mean 'gap'")
+    with Database.from_url() as database:
+        opened = Change("breaker", "demo", "1", "", 1, "opened", "", sentence="a wall", at=9.0)
+        assert log_stream(database, "notes", None, Position(1, 0), [opened])
+    assert "breaker" not in trawl("events", "tail", "--no-follow").out
+    assert "opened breaker    demo  a wall" in trawl("events", "tail", "--no-follow", "--kind", "breaker").out
+    everything = trawl("events", "tail", "--no-follow", "--kind", "all", "--json").out.splitlines()
+    assert [json.loads(line)["row"] for line in everything] == ["post", "comment", "breaker"]
+    one_line(trawl("events", "tail", "--no-follow", "--kind", "breakr"), 2, "--kind 'breakr'", "did you mean 'breaker'")
 
 
 def test_an_output_whose_cursor_stands_still_is_not_ok(trawl: Trawl, tmp_path: Path) -> None:
@@ -84,7 +88,7 @@ def test_wrong_use_is_one_line_that_names_the_fix(trawl: Trawl, tmp_path: Path) 
     rules = tmp_path / "events.toml"
     for text, said in (
         ('[rules.a]\nmatch = "("', "rules.a.match"),
-        ("[outputs.a]\nkind = 'mail'", 'must be one of "file", "webhook"'),
+        ("[outputs.a]\nkind = 'mail'", 'must be one of "file", "stream", "webhook"'),
         ("[outputs.a]\nkind = 'file'\npath = 'x'\nrules = ['b']", "no rule 'b'"),
         ("[outputs.a]\nkind = 'file'\npath = 'x'\nsize = 3", "outputs.a.size: there is no such key"),
         ("[outputs.a]\nkind = 'webhook'\nurl = 'https://x.example'\nsecret = 'in the file, long'", "must not stand in the file"),

@@ -33,11 +33,11 @@ class Event(msgspec.Struct, kw_only=True, omit_defaults=True):
     id: str  # `<site>/<post or comment>/<its id>@<version>`: stable for the same event
     position: str  # in the log
     type: str  # new, edited, corrected, deleted, restored or moved
-    row: str  # post or comment; for fleet events crawler, gap, forum, breaker or fleet
+    row: str  # post or comment; for fleet events crawler, breaker or fleet
     site: str  # "" if it belongs to no single site
     forum: str = ""
     thread: str = ""  # of a post or comment
-    item: str  # id of the post or comment on its site; for a crawler the id of its run
+    item: str  # id of the post or comment on its site
     version: int
     stored_at: datetime
     title: str | None = None  # of the thread

@@ -6,8 +6,7 @@ a reader that stores the position of its last event misses none. Texts are not r
 hash. A change of the hash is an edit. The hash covers the title and the plain text: the author's name changes on all comments of
 an author at once, and in the HTML boards write new ids, signatures of links and "2 hours ago" each time.
 
-Events of gaps and boards are computed in the transaction that stores them; events of crawlers, operators, breakers, rolls and the
-autoscaler are added by `forums/writer/run_history.py`.
+Events of crawlers, operators, breakers, runs, rolls and the autoscaler are added by `forums/writer/run_history.py`.
 """
 
 from __future__ import annotations
@@ -167,8 +166,6 @@ class FleetRow(StrEnum):
     """Subject of a fleet event: the value of its `row`."""
 
     CRAWLER = "crawler"
-    GAP = "gap"
-    FORUM = "forum"
     BREAKER = "breaker"
     FLEET = "fleet"
 
@@ -180,30 +177,10 @@ class FleetKind(StrEnum):
     ENDED = "ended"  # a crawler process, normally
     DIED = "died"  # a crawler process: killed, crashed, hung, out of memory
     LOST = "lost"  # a crawler process whose end was not reported: its node is gone
-    OPENED = "opened"  # a gap or a breaker
+    OPENED = "opened"  # a breaker
     CLOSED = "closed"
-    NEW = "new"  # a new board
     CHANGED = "changed"  # an action of an operator or of the fleet itself: scale, roll, deploy, limit, …
 
 
-def gap_change(gap: Any, kind: FleetKind, at: datetime, sentence: str, *, version: int = 1) -> Change:
-    """Return the change of a gap that has opened or closed. The table has no versions of gaps: the version of a closing is its
-    time in epoch seconds; a gap reopened by a late scan has the version of its former closing plus one.
-    """
-    id_ = f"{gap.forum_id}/{gap.opened_at:%Y%m%dT%H%M%S}"
-    return fleet_change(FleetRow.GAP, kind, id_, sentence, at.timestamp(), gap.site, version=version, forum=gap.forum_id)
-
-
-def new_forums(keys: Sequence[tuple[str, str]], seen: dict[tuple[str, str], datetime]) -> list[Change]:
-    """Return the changes of boards (site, id) that were not stored before."""
-    return [
-        fleet_change(FleetRow.FORUM, FleetKind.NEW, id_, f"board {id_} is new", seen[site, id_].timestamp(), site, forum=id_)
-        for site, id_ in keys
-    ]
-
-
-def fleet_change(
-    row: FleetRow, kind: FleetKind, id_: str, sentence: str, at: float, site: str = "", *, version: int = 1, forum: str = ""
-) -> Change:
-    """Return an event of the fleet as a change; `at` in epoch s."""
-    return Change(row, site, id_, "", version, kind, "", forum, sentence, at)
+PAST_WORDS = ("gap", "forum")
+"""Subjects that older Trawls wrote: rules may still name them."""

@@ -10,63 +10,47 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, func, or_, select, update
 
 from forums.records.stored import Scan
 from forums.storage.schema.tables import gaps, scans
 
-from .event_log import Change, FleetKind, gap_change
-
 GAP = "gap"
 
 
-def find_gaps(connection: Connection, stored: Sequence[Scan], changes: list[Change]) -> None:
-    """Open a gap for each scan that left one, and close gaps of the same forums; the changes are added to `changes`."""
+def find_gaps(connection: Connection, stored: Sequence[Scan]) -> None:
+    """Open a gap for each scan that left one, and close gaps of the same forums."""
     for site, forum_id in sorted({(scan.site, scan.forum_id) for scan in stored}):
         since = min(scan.started_at for scan in stored if (scan.site, scan.forum_id) == (site, forum_id))
-        changes += _open(connection, site, forum_id, since)
+        _open(connection, site, forum_id, since)
         first = min(scan.finished_at for scan in stored if (scan.site, scan.forum_id) == (site, forum_id))
         may_change = or_(gaps.c.closed_at.is_(None), gaps.c.closed_at > first, gaps.c.opened_at > first)
         for gap in connection.execute(select(gaps).where(_of(gaps, site, forum_id), may_change)).all():
-            changes += _measure(connection, gap)
+            _measure(connection, gap)
 
 
 def _of(table: Any, site: str, forum_id: str) -> ColumnElement[bool]:
     return and_(table.c.site == site, table.c.forum_id == forum_id)
 
 
-def _open(connection: Connection, site: str, forum_id: str, since: datetime) -> list[Change]:
+def _open(connection: Connection, site: str, forum_id: str, since: datetime) -> None:
     """Insert a row for each scan since `since` that left a gap; a scan that is stored again gets no second row."""
     left = select(scans).where(_of(scans, site, forum_id), scans.c.started_at >= since, scans.c.outcome == GAP)
     found = connection.execute(left).all()
     known = set(connection.scalars(select(gaps.c.opened_at).where(_of(gaps, site, forum_id), gaps.c.opened_at >= since)))
-    opened = [scan for scan in found if scan.started_at not in known]
     rows = [
         {"site": site, "forum_id": forum_id, "opened_at": scan.started_at, "pages": scan.pages, "reason": scan.reason}
-        for scan in opened
+        for scan in found
+        if scan.started_at not in known
     ]
     if rows:
         connection.execute(gaps.insert(), rows)
-    return [
-        gap_change(_Named(site, forum_id, scan.started_at), FleetKind.OPENED, scan.finished_at, _opened(scan)) for scan in opened
-    ]
 
 
-class _Named(NamedTuple):
-    site: str
-    forum_id: str
-    opened_at: datetime
-
-
-def _opened(scan: Row[*tuple[Any, ...]]) -> str:
-    why = f": {scan.reason}" if scan.reason else ""
-    return f"board {scan.forum_id}: threads may be missing, a scan of {scan.pages:,} pages did not reach what was known{why}"
-
-
-def _measure(connection: Connection, gap: Row[*tuple[Any, ...]]) -> list[Change]:
-    """Update both ends of a gap and its closing time; return the change if it closed or reopened."""
+def _measure(connection: Connection, gap: Row[*tuple[Any, ...]]) -> None:
+    """Update both ends of a gap and its closing time."""
     mine = _of(scans, gap.site, gap.forum_id)
     itself = mine & (scans.c.started_at == gap.opened_at)
     upper = connection.scalar(select(scans.c.oldest_at).where(itself))
@@ -79,20 +63,6 @@ def _measure(connection: Connection, gap: Row[*tuple[Any, ...]]) -> list[Change]
         connection.execute(
             update(gaps).where(_of(gaps, gap.site, gap.forum_id), gaps.c.opened_at == gap.opened_at).values(values)
         )
-    return _closing(gap, closed)
-
-
-def _closing(gap: Row[*tuple[Any, ...]], closed: datetime | None) -> list[Change]:
-    """Return the change if the gap closed, or reopened because of a scan that arrived late."""
-    if (closed is None) == (gap.closed_at is None):
-        return []
-    board = f"board {gap.forum_id}"
-    if closed is None:
-        version = int(gap.closed_at.timestamp()) + 1
-        sentence = f"{board}: open again, a scan that arrived late shows more"
-        return [gap_change(gap, FleetKind.OPENED, gap.closed_at, sentence, version=version)]
-    sentence = f"{board}: closed by a deeper scan after {(closed - gap.opened_at).total_seconds() / 60:,.0f} min"
-    return [gap_change(gap, FleetKind.CLOSED, closed, sentence, version=int(closed.timestamp()))]
 
 
 def closes(pages: int, upper: datetime | None, lower: datetime | None) -> ColumnElement[bool]:

@@ -13,18 +13,18 @@ from functools import cache
 from typing import Any, cast
 
 import msgspec
-from sqlalchemy import Connection, Insert, Table, Update, bindparam, or_, select, update
+from sqlalchemy import Connection, Insert, Table, Update, bindparam, or_, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from forums.records.start_tasks import NO_FORUMS
 from forums.records.stored import Check, Comment, Forum, Item, Post, Scan
-from forums.storage.engine import keyed, row_refusal, rows_by_key, too_large
+from forums.storage.engine import row_refusal, too_large
 from forums.storage.schema.tables import comments, forums, posts, scans, sites
 from workers.consumers.consume import by_halves
 
 from .bulk import execute_many, upsert
 from .derived import catch_up, note_indexed
-from .event_log import Change, append, is_of_fleet, lock_writers, new_forums
+from .event_log import Change, append, lock_writers
 from .posts_and_comments import store_states
 from .scans import find_gaps
 from .thread_checks import RechecksOf, schedule, store_checks
@@ -32,10 +32,8 @@ from .thread_checks import RechecksOf, schedule, store_checks
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
-def store_mentions(connection: Connection, items: Sequence[Item], changes: list[Change]) -> None:
-    """Insert rows for the sites and forums that `items` name; the oldest time of a mention stays. New forums go into
-    `changes`.
-    """
+def store_mentions(connection: Connection, items: Sequence[Item]) -> None:
+    """Insert rows for the sites and forums that `items` name; the oldest time of a mention stays."""
     seen_sites: dict[str, datetime] = {}
     seen_forums: dict[tuple[str, str], datetime] = {}
     for item in items:
@@ -54,8 +52,6 @@ def store_mentions(connection: Connection, items: Sequence[Item], changes: list[
     dialect = connection.dialect.name
     execute_many(connection, _oldest(sites, dialect), ("name", "first_seen_at"), sorted(seen_sites.items()))
     if seen_forums:
-        known = {(site, id_) for site, (id_,) in rows_by_key(connection, _KNOWN_FORUMS, seen_forums)}
-        changes += new_forums(sorted(seen_forums.keys() - known), seen_forums)
         rows = [(*key, at) for key, at in sorted(seen_forums.items())]
         execute_many(connection, _oldest(forums, dialect), ("site", "id", "first_seen_at"), rows)
 
@@ -99,7 +95,6 @@ def _described(dialect: str) -> Insert:
     return upsert(sites, dialect, _OF_SITE, changed=("profile", "base_url"))
 
 
-_KNOWN_FORUMS = select(forums.c.id).where(keyed(forums.c.id))
 _OF_SITE = ("name", "first_seen_at", "profile", "base_url")
 _UPDATE_FORUM: Update = (
     update(forums)
@@ -162,27 +157,23 @@ def store(
         Forum: store_forums,
         Post: store_posts,
         Comment: store_comments,
-        Scan: lambda connection, items: _store_scans(connection, items, changes),
+        Scan: _store_scans,
         Check: lambda connection, items: store_checks(connection, items, rechecks, changes),
     }
     lock_writers(connection)
     catch_up(connection)
-
-    def mention(connection: Connection, items: Sequence[Item]) -> None:
-        store_mentions(connection, items, changes)
-
     refused = [Refused(place=place, reason=reason) for place, reason in too_large(connection, items).items()]
     gone = removed()
     written.dropped.update(place for place, item in enumerate(items) if item.site in gone)
     large = {one.place for one in refused} | written.dropped
-    refused += _store(connection, mention, [(place, item) for place, item in enumerate(items) if place not in large], changes)
+    others = [(place, item) for place, item in enumerate(items) if place not in large]
+    refused += _store(connection, store_mentions, others, changes)
     unmentioned = {one.place for one in refused} | written.dropped
     for kind, act in how.items():
         group = [(place, item) for place, item in enumerate(items) if type(item) is kind and place not in unmentioned]
         if group:
             refused += _store(connection, act, group, changes)
-    append(connection, [one for one in changes if not is_of_fleet(one)])
-    append(connection, [one for one in changes if is_of_fleet(one)])  # apart, for `EventLog.latest_of_fleet`
+    append(connection, changes)
     if changes:
         note_indexed(connection)
     return refused
@@ -204,11 +195,11 @@ def _store(connection: Connection, act: _Store, group: _Group, changes: list[Cha
     return [Refused(place=place, reason=reason) for (place, _), reason in by_halves(at_once, group)]
 
 
-def _store_scans(connection: Connection, items: Sequence[Scan], changes: list[Change]) -> None:
+def _store_scans(connection: Connection, items: Sequence[Scan]) -> None:
     of_lists = [item for item in items if item.mode != "back"]  # of the version before: a look back, which scans no list
     if of_lists:
         store_newest(connection, scans, of_lists)
-        find_gaps(connection, of_lists, changes)
+        find_gaps(connection, of_lists)
 
 
 def store_newest(connection: Connection, table: Table[Any], records: Sequence[msgspec.Struct]) -> None:

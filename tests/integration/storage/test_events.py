@@ -13,7 +13,7 @@ from forums.storage.read.event_reader import Event, EventLog
 from forums.storage.schema.tables import events
 from forums.storage.write.event_log import BEGINNING, Position
 from redis_components.errors import ConfigError
-from tests.support.items import at, check, comment, post, scan, wire
+from tests.support.items import at, check, comment, post, wire
 
 
 def write(database: Database, *items: dict[str, Any]) -> None:
@@ -137,19 +137,3 @@ def test_a_position_that_is_wrong_is_refused(text: str) -> None:
 def test_the_log_of_a_database_that_is_away_is_a_storage_error(tmp_path: Any) -> None:
     with pytest.raises(StorageError):
         EventLog(Database.from_url(f"sqlite:///{tmp_path / 'none' / 'x.sqlite'}")).end()
-
-
-def test_gaps_and_new_boards_are_told_once(database: Database) -> None:
-    left = scan(outcome="gap", stopped="limit", oldest_at=at(8), newest_at=at(10), started_at=at(10), finished_at=at(11))
-    deep = scan(outcome="complete", stopped="end", oldest_at=at(1), newest_at=at(12), started_at=at(12), finished_at=at(13))
-    for batch in ([left], [left, post(fetched_at=at(10))], [deep], [deep, left]):
-        write(database, *batch)
-    found = [one for one in EventLog(database).read(BEGINNING, fleet=True) if one.row not in ("post", "comment")]
-    assert [(one.row, one.type, one.site, one.forum) for one in found] == [
-        ("forum", "new", "demo", "f1"),
-        ("gap", "opened", "demo", "f1"),
-        ("gap", "closed", "demo", "f1"),
-    ]
-    assert len({one.id for one in found}) == 3
-    assert told(database) == [("post/p1@1", "new")]
-    assert [one.type for one in EventLog(database).latest_of_fleet(10)] == ["closed", "opened", "new"]

@@ -12,7 +12,7 @@ from forums.storage import Database, parse
 from forums.storage.read.event_reader import EventLog
 from forums.storage.read.search import Wanted, find
 from forums.storage.write import remove_site
-from forums.storage.write.event_log import BEGINNING, FleetKind, FleetRow, append, fleet_change
+from forums.storage.write.event_log import BEGINNING, Change, append
 from forums.storage.write.remove_site import remove_rows, rows_of_site
 from tests.support.items import at, check, comment, post, scan, wire
 
@@ -36,7 +36,7 @@ def filled(database: Database, monkeypatch: pytest.MonkeyPatch) -> Database:
         assert database.write([parse(wire(item)) for item in batch]) == []
     with database.engine.begin() as connection:
         at_s = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
-        append(connection, [fleet_change(FleetRow.BREAKER, FleetKind.OPENED, "1", "x", at_s, site) for site in ("demo", "demo2")])
+        append(connection, [Change("breaker", site, "1", "", 1, "opened", "", at=at_s) for site in ("demo", "demo2")])
     return database
 
 

@@ -148,12 +148,12 @@ def test_a_site_whose_time_is_spent_delays_no_other_and_none_of_its_events_is_lo
 
 
 def test_an_output_leaves_out_what_was_written_before_a_day() -> None:
-    since = rules_of(RULES.replace('"word"]', '"word"]\nwritten_since = 2026-03-01\nkinds = ["post", "forum"]'))
+    since = rules_of(RULES.replace('"word"]', '"word"]\nwritten_since = 2026-03-01\nkinds = ["post", "fleet", "gap"]'))
     ages = {"old": datetime(2026, 2, 27, tzinfo=UTC), "day before": datetime(2026, 2, 28, tzinfo=UTC), "none": None}
     events = [event(item=name, text="apple", created_at=at, row="post", type="new") for name, at in ages.items()]
     others = [
         event(item="edit", text="apple", created_at=ages["old"], row="post", type="edited"),
-        event(item="board", text="apple", created_at=ages["old"], row="forum", type="new"),
+        event(item="board", text="apple", created_at=ages["old"], row="fleet", type="changed"),
     ]
     _, wanted = judged(since, [*events, *others], JudgingTime())
     assert [item for item, *_ in wanted] == ["day before", "none", "edit", "board"]
