@@ -48,39 +48,17 @@ def xml_text(text: str | None) -> str | None:
 _URI = "http://exslt.org/regular-expressions"
 NAMESPACES = {"re": _URI}
 _QUOTED = """'[^']*'|"[^"]*\""""
-_QUOTED_PATTERN = regex.compile(rf"""\bre:(?:test|match|replace)\s*\((?:[^,()'"]|\([^()]*\)|{_QUOTED})*,\s*({_QUOTED})""")
+_QUOTED_PATTERN = regex.compile(rf"""\bre:test\s*\((?:[^,()'"]|\([^()]*\)|{_QUOTED})*,\s*({_QUOTED})""")
 _STRING = etree.XPath("string()", smart_strings=False)
 
 
 def _test(_: Any, text: Any, pattern: Any, flags: str = "") -> bool:
-    return _find("search", text, pattern, flags) is not None
-
-
-def _match(_: Any, text: Any, pattern: Any, flags: str = "") -> list[Any]:
-    """Return elements with the text of the match and of its groups; with the flag `g`, of all matches."""
-    if "g" in flags:
-        found = [match if isinstance(match, str) else match[0] for match in _find("findall", text, f"({_text(pattern)})", flags)]
-    else:
-        match = _find("search", text, pattern, flags)
-        found = [] if match is None else [match[0], *match.groups("")]
-    return [_element(one) for one in found]
-
-
-def _replace(_: Any, text: Any, pattern: Any, flags: str, by: Any) -> Any:
-    """Return the text with `by` in place of the first match, with the flag `g` of all."""
-    compiled = _compiled(_text(pattern), "i" in flags)
-    subject = _text(text)
-    budget = reading_budget.current()
-    replaced = budget.timed(
-        lambda timeout: compiled.sub(_text(by), subject, count=0 if "g" in flags else 1, timeout=timeout), _text(pattern), subject
-    )
-    return xml_text(replaced)
-
-
-def _find(method: str, text: Any, pattern: Any, flags: str) -> Any:
-    compiled, subject = _compiled(_text(pattern), "i" in flags), _text(text)
-    search = getattr(compiled, method)
-    return reading_budget.current().timed(lambda timeout: search(subject, timeout=timeout), _text(pattern), subject)
+    expression, subject = _text(pattern), _text(text)
+    try:
+        compiled = compile_pattern(expression, regex.IGNORECASE if "i" in flags else 0)
+    except PatternError as error:
+        raise UnreadablePage(f"a selector takes {expression[:60]!r} for a regular expression: {error}") from None
+    return reading_budget.current().search(compiled, expression, subject) is not None
 
 
 def check_patterns(path: str) -> None:
@@ -91,13 +69,6 @@ def check_patterns(path: str) -> None:
         compile_pattern(quoted[1:-1])
 
 
-def _compiled(pattern: str, ignores_case: bool) -> Any:
-    try:
-        return compile_pattern(pattern, regex.IGNORECASE if ignores_case else 0)
-    except PatternError as error:
-        raise UnreadablePage(f"a selector takes {pattern[:60]!r} for a regular expression: {error}") from None
-
-
 def _text(value: Any) -> str:
     """Return an XPath argument as a string: of a set of nodes the first one's."""
     if isinstance(value, list):
@@ -105,13 +76,7 @@ def _text(value: Any) -> str:
     return str(_STRING(value)) if isinstance(value, etree._Element) else str(value)
 
 
-def _element(text: str) -> Any:
-    element = etree.Element("match")
-    element.text = xml_text(text)
-    return element
-
-
-FUNCTIONS = {(_URI, "test"): _test, (_URI, "match"): _match, (_URI, "replace"): _replace}
+FUNCTIONS = {(_URI, "test"): _test}
 
 
 Syntax = Literal["json", "html", "xml"]

@@ -26,7 +26,7 @@ from forum_reader.definition.selectors import Found, compile_pattern
 from forum_reader.page.response import is_text
 
 from . import parse_body, reading_budget
-from .html_text import PLACEHOLDER, outermost, text_of, text_of_elements
+from .html_text import PLACEHOLDER, WORDS, outermost, text_of, text_of_elements
 from .parse_body import read_at
 
 if TYPE_CHECKING:
@@ -36,24 +36,13 @@ if TYPE_CHECKING:
 
 _SPACE = re.compile(r"[\s\u200b\ufeff]+")
 _GAP = "[.,'’\\s\u00a0\u202f\u2009]"
+_FACTORS = {word: int(factor) for factor, words in WORDS["factors"].items() for word in words.split()}
+_UNITS = "|".join(sorted(_FACTORS.keys() - {"w", "к"}, key=lambda word: (-len(word), word)))
 _INT = re.compile(
     rf"([-+\u2212]?(?:\d{{1,3}}(?:{_GAP}\d{{3}})+(?!\d)(?:[.,]\d+)?|\d{{1,2}}(?:,\d{{2}})+,\d{{3}}(?!\d)|\d+(?:[.,]\d+)?))"
-    r"(?:\s*(tys|tis|tsd|tusen|tusind|duizend|mille|mila|mii|mil|mln|mld|mio|mrd|bin|ezer|ribu|rb|juta|jt|lakh|crore|"
-    r"тыс|тис|хил|χιλ|млн|млрд|"
-    r"nghìn|triệu|ألف|آلاف|الف|هزار|مليون|میلیون|พัน|หมื่น|แสน|ล้าน|百万|千万|[kmb百千천만억万萬億亿])|([wк]))?",
+    rf"(?:\s*({_UNITS})|([wк]))?",
     re.IGNORECASE,
 )
-_FACTORS = {
-    "k": 10**3, "m": 10**6, "b": 10**3, "w": 10**4,  # b: Turkish thousands; no forum has billions
-    "tusen": 10**3, "tusind": 10**3, "duizend": 10**3, "mille": 10**3, "mila": 10**3, "mii": 10**3, "ezer": 10**3,
-    "тис": 10**3, "хил": 10**3, "χιλ": 10**3,
-    "tys": 10**3, "tis": 10**3, "tsd": 10**3, "mil": 10**3, "bin": 10**3, "rb": 10**3, "ribu": 10**3, "к": 10**3, "тыс": 10**3,
-    "jt": 10**6, "juta": 10**6, "mln": 10**6, "mio": 10**6, "млн": 10**6, "mld": 10**9, "mrd": 10**9, "млрд": 10**9,
-    "nghìn": 10**3, "triệu": 10**6, "ألف": 10**3, "آلاف": 10**3, "الف": 10**3, "هزار": 10**3, "مليون": 10**6, "میلیون": 10**6,
-    "พัน": 10**3, "หมื่น": 10**4, "แสน": 10**5, "ล้าน": 10**6, "lakh": 10**5, "crore": 10**7,
-    "百": 10**2, "千": 10**3, "천": 10**3, "万": 10**4, "萬": 10**4, "만": 10**4,
-    "百万": 10**6, "千万": 10**7, "億": 10**8, "亿": 10**8, "억": 10**8,
-}  # fmt: skip
 _LETTERED = re.compile(r"[^\W\d_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # the next letter of a word: the m of "3 members"
 _MARKS = str.maketrans("\u066b\u066c\uff0e", ".,.")  # Arabic decimal and thousands separators, and the wide point
 _STRING = etree.XPath("string()", smart_strings=False)

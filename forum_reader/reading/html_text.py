@@ -9,8 +9,10 @@ emphasis in Chinese.
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from lxml import etree
@@ -290,41 +292,10 @@ def cut(elements: Iterable[Any], root: Any) -> None:
             element.text = xml_text("".join(parts))
 
 
+WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
+"""Words of numbers, and texts in the place of deleted posts, in the languages of forums."""
 _REMOVED = re.compile(
-    r"""\W*(?:
-      (?:deleted|removed|gelöscht|supprimé|eliminado|удалено|削除済み|あぼ[ーん]ん?)
-    | (?:(?:this|the)\s)?(?:post|comment|message|reply|topic|thread)\s(?:(?:has\sbeen|was|is|got)\s)?(?:deleted|removed|withdrawn)
-    | (?:dieser?\s|der\s|die\s)?(?:beitrag|kommentar|nachricht|antwort)\s(?:(?:wurde|ist)\s)?(?:[^.!?]{0,40}\s)?
-      (?:gelöscht|entfernt)(?:\sworden)?
-    | (?:cet?\s|le\s)?(?:message|commentaire)\s(?:a\sété\s|est\s)?(?:supprimé|effacé|retiré)
-    | (?:este\s|el\s)?(?:mensaje|comentario|post)\s(?:ha\ssido\s|fue\s)?(?:eliminado|borrado|retirado)
-    | (?:questo\s|il\s)?(?:messaggio|commento|post)\s(?:è\sstato\s)?(?:eliminato|rimosso|cancellato)
-    | (?:est[ae]\s)?(?:mensagem|comentário|postagem|post)\s(?:foi\s)?(?:apagad|removid|excluíd|eliminad)[ao]
-    | (?:dit\s|deze\s)?(?:bericht|reactie)\s(?:(?:is|werd)\s)?verwijderd
-    | (?:ten\s|ta\s)?(?:post|komentarz|wpis|wiadomość)\s(?:został[ay]?\s)?usunięt[yaeo]
-    | (?:эт[оа]\s)?(?:сообщение|комментарий|пост)\s(?:был[оа]?\s)?удал[её]н[оа]?
-      (?:\s(?:автором|модератором|администратором|пользователем))?
-    | (?:bu\s)?(?:mesaj|yorum|gönderi)\ssil(?:indi|inmiştir)
-    | (?:це\s)?(?:повідомлення|коментар|допис)\s(?:було\s)?видален[оий]{1,2}
-    | (?:det(?:te|ta|ter)?\s|den(?:ne|na)?\s)?(?:inlägget|inlägg|innlegget|innlegg|indlægget|indlæg|meddelandet|kommentaren)
-      \s(?:har|er|är|ble|blev)\s(?:blitt\s|blevet\s|blivit\s)?(?:raderats|raderat|slettet|borttaget|tagits\sbort|fjernet)
-    | (?:tämä\s)?(?:viesti|kommentti)\son\spoistettu
-    | (?:tento\s)?(?:příspěvek|komentář|príspevok)\s(?:byl\s|bol\s)?(?:smazán|odstraněn|zmazaný)
-    | (?:αυτό\s)?(?:το\s)?(?:μήνυμα|σχόλιο)\sέχει\s(?:διαγραφεί|αφαιρεθεί)
-    | (?:bài\sviết|bình\sluận|tin\snhắn)(?:\snày)?\s(?:đã\s)?bị\sx(?:óa|oá)
-    | (?:โพสต์|ความคิดเห็น|ข้อความ)(?:นี้)?ถูกลบ(?:แล้ว)? | (?:تم\s)?حذف\s(?:هذه\sالمشاركة|هذا\sالتعليق|المشاركة|التعليق)
-    | (?:הודעה|תגובה)\s(?:זו\s|זאת\s)?נמחקה | (?:komentar|pesan|postingan)(?:\sini)?\s(?:telah\s)?dihapus
-    | (?:a\s)?(?:hozzászólás|üzenet|bejegyzés)\s?(?:t\s)?törölve
-    | (?:mesaj|comentariu|răspuns)(?:ul)?\s(?:a\sfost\s)?șters(?:\sde\sautor)?
-    | この(?:コメント|投稿|メッセージ|書き込み)は削除され(?:ました|ています)
-    | (?:投稿者|管理者|本人)により削除され(?:ました|ています)
-    | (?:작성자|관리자|운영자)(?:가|에\s의해)\s삭제(?:한\s(?:글|댓글)입니다|되었습니다)
-    | [该此本該]?(?:帖子?|评论|留言|回复|楼层?|內容|内容|文章|評論)已?经?被?
-      (?:作者|管理员|管理員|版主|用户|发布者)?(?:删除|屏蔽|刪除)
-    | 삭제된\s?(?:댓글|글|게시물|게시글|메시지)입니다
-    )(?:\s(?:by|von|par|por|pelo|da|dal|av|af|od|door|przez|tarafından)\s[^.!?,\n]{1,40}|\sdall[’'][^.!?,\n]{1,40}|
-      \sfor\s(?:violating|breaking|spam)[^.!?\n]{0,60})?[^\w?]*""",
-    re.IGNORECASE | re.VERBOSE,
+    rf"\W*(?:{'|'.join(WORDS['removed'].values())})(?:{'|'.join(WORDS['more'].values())})?[^\w?]*", re.IGNORECASE
 )
 _LONGEST_PLACEHOLDER = 120  # characters
 

@@ -101,16 +101,6 @@ class Budget:
             if (spent := time.perf_counter() - begun) > _NOTICED_S:
                 self._spend(spent)
 
-    def timed(self, call: Callable[[float], Any], pattern: str, text: str) -> Any:
-        """Return the result of `call`, which gets the number of seconds left. Raises UnreadablePage where it needs more."""
-        begun = time.perf_counter()
-        try:
-            return call(self._regex_s)
-        except TimeoutError:
-            raise _endless(pattern, text) from None
-        finally:
-            self._spend(time.perf_counter() - begun)
-
     def _spend(self, seconds: float) -> None:
         self._regex_s = max(self._regex_s - min(seconds, self._spent_s()), 0.001)
 
