@@ -16,7 +16,6 @@ from sqlalchemy import URL, select
 from cli.names import visit_limits
 from cli.views.output import counted, echo, print_json, working
 from cli.views.tables import Columns, console, shortened, show
-from forum_reader.definition.load import advice
 from forums.records.items import comment_item, post_item, stamp, utc_now, with_listed
 from forums.records.stored import Item
 from forums.sites import Site
@@ -110,7 +109,6 @@ def run(site: str, *, live: bool, forum: str | None, thread: str | None, as_json
     """Check a site; return the exit code, 0 or 1. Raises SiteError with all faults of the file."""
     path = path_of(site)
     known = load_file(path)
-    hints = advice(known)
     tried: list[TriedPage] = []
     stored: StoredSample | None = None
     if live:
@@ -118,11 +116,9 @@ def run(site: str, *, live: bool, forum: str | None, thread: str | None, as_json
             tried, stored = asyncio.run(_try(known, forum, thread))
     bad = any(page.problem for page in tried) or bool(stored and stored.refused)
     if as_json:
-        print_json(_as_json(path, known, hints, tried, stored))
+        print_json(_as_json(path, known, tried, stored))
         return int(bad)
     echo(f"{path} is right: {_summary(known)}")
-    for hint in hints:
-        echo(f"  but: {hint}")
     for page in tried:
         _show(page)
     if stored:
@@ -142,9 +138,9 @@ async def _try(site: Site, forum: str | None, thread: str | None) -> tuple[list[
     return tried, await asyncio.to_thread(store_sample, site, read)
 
 
-def _as_json(path: Path, site: Site, hints: list[str], tried: list[TriedPage], stored: StoredSample | None) -> dict[str, object]:
+def _as_json(path: Path, site: Site, tried: list[TriedPage], stored: StoredSample | None) -> dict[str, object]:
 
-    fields = {"file": str(path), "site": site.name, "hints": hints, "pages": msgspec.to_builtins(tried)}
+    fields = {"file": str(path), "site": site.name, "pages": msgspec.to_builtins(tried)}
     return fields | ({"stored": msgspec.to_builtins(stored)} if stored else {})
 
 

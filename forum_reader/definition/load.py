@@ -1,8 +1,7 @@
-"""Site of the merged content of a site file, the messages for its faults, which name the fix, and advice on allowed values."""
+"""Site of the merged content of a site file, and the messages for its faults, which name the fix."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
@@ -17,28 +16,6 @@ from . import layers
 from .site import Site
 
 _SELECTOR = 'must be a selector, as in {key} = "a.title", a list of them, or a table {{ select = "a.title", … }}'
-_WORDS = {
-    "bool_parsing": "must be true or false",
-    "bool_type": "must be true or false",
-    "int_parsing": "must be a whole number, without quotes",
-    "int_type": "must be a whole number, without quotes",
-    "int_from_float": "must be a whole number",
-    "float_parsing": "must be a number, without quotes",
-    "float_type": "must be a number, without quotes",
-    "string_type": "must be text: write it in quotes, as in {key} = {quoted}",
-    "greater_than": "must be above {gt:g}",
-    "greater_than_equal": "must be {ge:g} or more",
-    "less_than_equal": "must be {le:g} or less",
-    "less_than": "must be below {lt:g}",
-    "literal_error": "must be one of {expected}",
-    "string_too_long": "is longer than {max_length} characters",
-    "string_pattern_mismatch": "must not hold spaces or signs that an address has no place for",
-    "tuple_type": "must be a list, as in {key} = [{quoted}]",
-    "url_scheme": "must begin with http:// or https://",
-    "url_parsing": "must be an address, as https://forum.example.org",
-    "url_type": "must be an address in quotes, as https://forum.example.org",
-    "dict_type": "must be a table, as [{path}]",
-}
 _SELECTORS = ("FieldSpec", "Select")
 _MOST_SHOWN = 300  # characters of a value
 
@@ -48,23 +25,14 @@ def shortened(text: str) -> str:
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
 
 
-def message_of(found: ErrorDetails, loc: tuple[str | int, ...], value: Any) -> str:
-    """Return the message for one of pydantic's errors at `loc`, where the file has `value`."""
-    key = next((str(part) for part in reversed(loc) if isinstance(part, str)), "")
-    quoted = shortened(json.dumps(value, ensure_ascii=False, default=str))
-    given = {"key": key, "path": ".".join(map(str, loc)), "quoted": quoted}
-    if loc[:1] in (("headers",), ("cookies",)):
-        given["quoted"] = '"…"'  # it may be a secret
-    elif found["type"] == "string_type":
-        given["quoted"] = shortened(json.dumps(str(value), ensure_ascii=False))
-    if loc[-1:] == ("default",):
+def message_of(found: ErrorDetails, loc: tuple[str | int, ...]) -> str:
+    """Return the message for one of pydantic's errors at `loc`."""
+    if loc[-1:] == ("default",):  # each kind that it may have is an error
         return "must be text, a number, true or false"
     if found["type"].startswith("model_"):
+        key = next((str(part) for part in reversed(loc) if isinstance(part, str)), "")
         of = str((found.get("ctx") or {}).get("class_name", ""))
-        return (_SELECTOR if of in _SELECTORS else "must be a table, as [{path}]").format(**given)
-    words = _WORDS.get(found["type"])
-    if words is not None:
-        return words.format(**{**given, **(found.get("ctx") or {})})
+        return _SELECTOR.format(key=key) if of in _SELECTORS else f"must be a table, as [{'.'.join(map(str, loc))}]"
     return found["msg"].removeprefix("Value error, ").replace("Input should be ", "must be ")
 
 
@@ -105,7 +73,7 @@ def _line(read: layers.Layers, found: ErrorDetails) -> str:
     key = ".".join(str(part) for part in loc) or "file"
     file = layers.origin(read, loc)
     value = _written(read.written, loc)
-    message = message_of(found, loc, value)
+    message = message_of(found, loc)
     if found["type"] == "extra_forbidden":
         message = f"there is no such key{_hint(loc)}"
     elif loc == ("name",) and found["type"] == "string_pattern_mismatch":
@@ -176,20 +144,3 @@ def site_of(read: layers.Layers, checks: Checks | None = None) -> Site:
     if wrong:
         raise SiteError("\n".join(wrong))
     return site
-
-
-def advice(site: Site) -> list[str]:
-    """Return one sentence for each setting that will cost requests, or lose data unnoticed."""
-    found = []
-    listed, comments = site.pages.list, site.pages.comments
-    if not (listed.fields.token or listed.fields.reply_count or listed.fields.last_activity):
-        found.append(
-            "pages.list.fields has neither token nor reply_count nor last_activity: changed threads cannot be recognised"
-        )
-    if listed.next is None and listed.cursor is None and not listed.is_numbered:
-        found.append("pages.list has no `next`, and neither url nor body a {page}: only its first page is read")
-    if site.pages.thread is None and not comments.first_is_post and comments.post is None:
-        found.append("the opening post is on no page: add [pages.thread], [pages.comments.post] or first_is_post = true")
-    if comments.repeats_post and not comments.first_is_post:
-        found.append("pages.comments.repeats_post has no effect without first_is_post = true")
-    return found

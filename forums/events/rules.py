@@ -171,5 +171,4 @@ def _line(found: ErrorDetails, place: tuple[str, ...], model: type[BaseModel]) -
         return f"{key} is missing"
     if loc[-1:] == ("url",):
         return f"{key}: must be an address without a user's name, as https://example.org/events"
-    value: Any = found["input"]
-    return f"{key}: {message_of(found, loc, None if loc[-1:] == ('secret',) else value)}"
+    return f"{key}: {message_of(found, loc)}"

@@ -94,7 +94,7 @@ def test_wrong_use_is_one_line_that_names_the_fix(trawl: Trawl, tmp_path: Path) 
         ("[outputs.a]\nkind = 'webhook'\nurl = 'https://x.example'\nsecret = 'in the file, long'", "must not stand in the file"),
         ("[outputs.a]\nkind = 'webhook'\nurl = 'https://x.example'\nsecret = '${NOT_SET}'", "NOT_SET is not set"),
         ("[outputs.a]\nkind = 'webhook'\nurl = 'ftp://x.example'\nsecret = '${HOOK_SECRET}'", "must be an address"),
-        ("[outputs.a]\nkind = 'stream'\nmax_length = 3", "100 or more"),
+        ("[outputs.a]\nkind = 'stream'\nmax_length = 3", "greater than or equal to 100"),
         ("[", "is not TOML"),
     ):
         rules.write_text(text, "utf-8")

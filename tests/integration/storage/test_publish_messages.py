@@ -111,7 +111,7 @@ def test_nothing_is_sent_in_quiet_hours_and_all_of_it_afterwards(
         ('quiet_hours = "22-7"', "outputs.team: quiet hours '22-7' cannot be read"),
         ('quiet_hours = "22:00-07:00"\ntime_zone = "Berlin"', "'Berlin' is not a time zone"),
         ('time_zone = "Europe/Berln"', "'Europe/Berln' is not a time zone"),
-        ("digest_minutes = 2000", "outputs.team.digest_minutes: must be 1440 or less"),
+        ("digest_minutes = 2000", "outputs.team.digest_minutes: must be less than or equal to 1440"),
     ],
 )
 def test_what_cannot_be_read_is_named(receiver: MessageReceiver, more: str, said: str) -> None:
