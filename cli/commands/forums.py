@@ -35,7 +35,7 @@ from workers.overview import OverviewReader
 from .seed import backfill, refresh, rescan
 
 if TYPE_CHECKING:
-    from forum_reader.definition.site_options import Schedule
+    from forum_reader.definition.site import Schedule
 
 _AGES = {HOUR_S: "an hour", DAY_S: "a day", 7 * DAY_S: "a week"}
 NO_FORUM = "No forum is watched yet. `trawl seed` queues the first scans; while `trawl up` runs, beat does it."

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from scrapy.exceptions import IgnoreRequest
 
 from forum_reader.definition.fields import DISPENSABLE
-from forum_reader.definition.site_options import BreakerOptions
+from forum_reader.definition.site import BreakerOptions
 from forum_reader.page.soft_block import BlockVerdict, Cause
 from forums.sites import Site, SiteError, site_to_ask
 from forums.sites.load import is_site_name

@@ -17,7 +17,7 @@ from statistics import median
 import msgspec
 import redis
 
-from forum_reader.definition.site_options import BreakerOptions
+from forum_reader.definition.site import BreakerOptions
 from forum_reader.page.soft_block import BlockVerdict, Cause
 from forums.sites import SiteError, load_site
 from forums.state.keys import ForumFleetKeys

@@ -14,7 +14,7 @@ import redis
 
 from cli.main import main
 from demo.forum.process import ForumProcess
-from forum_reader.definition.site_options import BreakerOptions
+from forum_reader.definition.site import BreakerOptions
 from forum_reader.page.soft_block import BlockVerdict, Cause
 from forums.breaker.state import after_probe, is_given_up, open_breaker
 from forums.overview.boards import Boards

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import redis
 
-from forum_reader.definition.site_options import BreakerOptions
+from forum_reader.definition.site import BreakerOptions
 from forum_reader.page.soft_block import BlockVerdict, Cause
 from forums.breaker.state import open_breaker
 from forums.storage import Database, StorageError

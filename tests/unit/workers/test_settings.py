@@ -8,7 +8,7 @@ from scrapy.core.scraper import Slot
 from scrapy.http import Response
 from scrapy.settings import Settings
 
-from forum_reader.definition.site_options import Politeness
+from forum_reader.definition.site import Politeness
 
 
 def test_pages_of_one_site_that_wait_to_be_read_stop_no_other_site(monkeypatch: pytest.MonkeyPatch) -> None:

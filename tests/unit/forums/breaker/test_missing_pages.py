@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forum_reader.definition.site_options import BreakerOptions
+from forum_reader.definition.site import BreakerOptions
 from forums.breaker.missing import BELIEVED_S, IN_A_ROW, MissingPages
 from workers.breaker.hosts import MOST_TURNS, SETTLING_S, Step
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from scrapy import Request
 
-from forum_reader.definition.site_options import BreakerOptions
+from forum_reader.definition.site import BreakerOptions
 from forums.breaker.missing import MissingPages
 from workers.breaker.hosts import BLOCKED, SETTLING_S, WAIT_S, sent_again
 

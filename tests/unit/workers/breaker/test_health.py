@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from forum_reader.definition.site_options import BreakerOptions
+from forum_reader.definition.site import BreakerOptions
 from forum_reader.page.soft_block import BlockVerdict, Cause
 from workers.breaker.hosts import LEAST_BLOCKED, SETTLING_S, WINDOW, SiteHealth, Step
 
