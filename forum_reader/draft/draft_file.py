@@ -18,8 +18,8 @@ from forum_reader.definition.load import site_of
 from forum_reader.definition.origins import is_this_machine
 from forum_reader.errors import FetchFailed, SiteError
 from forum_reader.readers.file_faults import faults_of_list, faults_of_thread, is_by_creation, seen_without_file
-from forum_reader.reading.asked_page import AnyPage, Asked, read
-from forum_reader.reading.read_page import CommentsPage, ListPage
+from forum_reader.reading.page_rows import Asked
+from forum_reader.reading.read_page import AnyPage, CommentsPage, ListPage, read
 from forum_reader.reading.reading_budget import strictly
 
 if TYPE_CHECKING:

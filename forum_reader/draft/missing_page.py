@@ -15,7 +15,7 @@ import msgspec
 from forum_reader.definition.pages import PageKind
 from forum_reader.errors import FetchFailed, PageGone, SiteError
 from forum_reader.page.soft_block import verdict
-from forum_reader.reading.asked_page import Asked
+from forum_reader.reading.page_rows import Asked
 from forum_reader.reading.parse_body import markup_root
 from forum_reader.reading.read_page import IndexPage, ListPage
 

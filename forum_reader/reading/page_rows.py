@@ -1,8 +1,12 @@
-"""Rows of a page in reading order, each with the id of the comment that it answers, and the address of the next page."""
+"""Rows of a page in reading order, each with the id of the comment that it answers, and the address of the next page; and the
+messages of a page of the newest ones.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import math
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urldefrag
 
@@ -10,14 +14,16 @@ import msgspec
 
 from forum_reader.definition import page_requests
 from forum_reader.definition.page_requests import apart, with_body
-from forum_reader.definition.pages import PageKind, RowsPage
+from forum_reader.definition.pages import PageKind, RecentPageSpec, RowsPage
 from forum_reader.errors import UnreadablePage
 
 from .html_text import parents_of
-from .page_values import Document, not_too_many
+from .page_values import Document, FieldCount, not_too_many
 
 if TYPE_CHECKING:
     from forum_reader.definition.pages import CommentRows
+    from forum_reader.definition.site import Site
+    from forum_reader.page.response import Response
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -171,3 +177,78 @@ def _of_html(doc: Document, page: CommentRows, found: list[Any]) -> list[Row]:
     around = frozenset(parents.values())
     ids = {row: doc.peek(page.fields.id, row) for row in found if row in around}
     return [Row(row, ids.get(parents[row])) for row in found]
+
+
+_DIGEST = 8  # bytes
+
+
+class RecentMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """A message, or a thread, on the page of the newest. `mark` identifies it, `digest` identifies its state. `id` is None where
+    the rows are threads. `parent_id` is None for answers to the opening post, and where `has_unknown_parent`.
+    """
+
+    mark: str
+    digest: str
+    thread: str
+    forum_id: str | None = None
+    id: str | None = None
+    url: str | None = None
+    token: str | None = None
+    reply_count: int | None = None
+    opening: bool = False
+    title: str | None = None
+    body: str | None = None
+    body_html: str | None = None
+    parent_id: str | None = None
+    has_unknown_parent: bool = False
+    author: str | None = None
+    created_at: datetime | None = None
+    edited_at: datetime | None = None
+    deleted: bool = False
+
+
+class RecentPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of the newest messages, in its order; `next`: the URL of the next one."""
+
+    messages: tuple[RecentMessage, ...]
+    next: str | None = None
+    fields: dict[str, FieldCount] = {}
+
+
+def read_recent(site: Site, response: Response, number: int = 1) -> RecentPage:
+    """Read the messages of a page, each once. Raises UnreadablePage."""
+    page = site.page_of("recent", RecentPageSpec)
+    doc = Document(site, page, response)
+    place = Asked(kind="recent", number=number)
+    rows = [] if is_behind_the_end(doc, page, place.number) else doc.rows(page)
+    rows_values = list(doc.values_of(rows, page.fields))
+    numbers = {(one["thread"], one["number"]): one for one in rows_values if one.get("number") is not None}
+    messages: dict[str, RecentMessage] = {}
+    for values in rows_values:
+        if values["thread"] is not None:
+            message = _message(values, numbers)
+            messages.setdefault(message.mark, message)
+    return RecentPage(messages=tuple(messages.values()), next=ahead(doc, page, place, len(rows)).next, fields=doc.counts())
+
+
+def _message(values: dict[str, Any], numbers: dict[tuple[str, str], dict[str, Any]]) -> RecentMessage:
+    known = {name: values[name] for name in RecentMessage.__struct_fields__ if values.get(name) is not None}
+    created, edited = values.get("created_at"), values.get("edited_at")
+    if (own := values.get("id")) is not None:
+        mark = f"{own}"
+    else:
+        mark = f"{values['thread']} {values.get('token') or values.get('reply_count')} {created and created.isoformat()}"
+    state = (values.get("body") or "", edited.isoformat() if edited else "", str(bool(values.get("deleted"))))
+    answered = numbers.get((values["thread"], values.get("parent_number") or ""))
+    parent = values.get("parent_id") or (answered or {}).get("id")
+    if answered is not None and answered.get("opening"):
+        parent = None
+    return RecentMessage(
+        **known
+        | {
+            "mark": mark,
+            "digest": hashlib.blake2b("\x1f".join(state).encode("utf-8", "surrogatepass"), digest_size=_DIGEST).hexdigest(),
+            "parent_id": parent,
+            "has_unknown_parent": values.get("parent_number") is not None and parent is None and answered is None,
+        }
+    )

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from forum_reader.definition.pages import IndexPageSpec, MorePageSpec, RowsPage, ThreadPageSpec
+from forum_reader.definition.pages import IndexPageSpec, MorePageSpec, PageKind, RowsPage, ThreadPageSpec
+from forum_reader.page.response import in_web_encoding
 
 from . import page_rows
 from .html_text import is_placeholder
-from .page_rows import Ahead, Asked, ahead, is_behind_the_end, own_number
+from .page_rows import Ahead, Asked, RecentPage, ahead, is_behind_the_end, own_number, read_recent
 from .page_values import Document, FieldCount
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from forum_reader.page.response import Response
 
 __all__ = [
-    "CommentsPage", "FieldCount", "IndexPage", "ListPage", "ListedForum", "ListedThread", "MoreComments", "ReadComment",
-    "ReadPost", "ThreadPage", "read_comments", "read_index", "read_list", "read_more", "read_thread",
+    "PAGES", "AnyPage", "CommentsPage", "FieldCount", "IndexPage", "ListPage", "ListedForum", "ListedThread", "MoreComments",
+    "ReadComment", "ReadPost", "ThreadPage", "read", "read_comments", "read_index", "read_list", "read_more", "read_thread",
 ]  # fmt: skip
 
 _LONGEST_TOKEN = 200  # characters
@@ -326,3 +327,31 @@ def _token(doc: Document, values: dict[str, Any]) -> str:
 
 def _ahead(doc: Document, place: Asked, rows: list[Any]) -> Ahead:
     return ahead(doc, doc.site.page_of(place.kind, RowsPage), place, len(rows))
+
+
+AnyPage = IndexPage | ListPage | ThreadPage | CommentsPage | RecentPage
+PAGES: dict[PageKind, type[AnyPage]] = {
+    "index": IndexPage,
+    "list": ListPage,
+    "thread": ThreadPage,
+    "comments": CommentsPage,
+    "more": CommentsPage,
+    "recent": RecentPage,
+}
+"""The result of reading each kind of page."""
+
+
+def read(site: Site, response: Response, asked: Asked) -> AnyPage:
+    """Read the page as its kind. Raises UnreadablePage."""
+    response = in_web_encoding(response)
+    if asked.kind == "index":
+        return read_index(site, response, asked.number)
+    if asked.kind == "list":
+        return read_list(site, response, asked.forum, asked.number)
+    if asked.kind == "recent":
+        return read_recent(site, response, asked.number)
+    if asked.kind == "thread":
+        return read_thread(site, response, asked.thread)
+    if asked.kind == "more":
+        return read_more(site, response, asked)
+    return read_comments(site, response, asked.thread, asked.number, forum=asked.forum, url=asked.url, opening=asked.opening)

@@ -25,7 +25,7 @@ from forum_reader.readers.file_faults import (
     seen_without_file,
 )
 from forum_reader.reading import read_page
-from forum_reader.reading.asked_page import Asked, RecentPage
+from forum_reader.reading.page_rows import Asked, RecentPage
 from forums.sites import isolated
 
 from .http.fetch import FetchFailed, Visitor

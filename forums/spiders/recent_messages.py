@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from forum_reader.reading.asked_page import RecentMessage
+from forum_reader.reading.page_rows import RecentMessage
 from forum_reader.reading.read_page import ListedThread
 from forums.records.stored import MOST_KEPT, FrontRow, Marks, is_believable
 from forums.state.thread_records import ThreadRecord

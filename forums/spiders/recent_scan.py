@@ -10,7 +10,7 @@ import msgspec
 from scrapy import Request
 from scrapy.utils.asyncio import sleep
 
-from forum_reader.reading.asked_page import RecentMessage, RecentPage
+from forum_reader.reading.page_rows import RecentMessage, RecentPage
 from forum_reader.reading.read_page import ReadComment, ReadPost
 from forums.records.items import comment_item, file_digest, post_item, scan_item, stamp, utc_now
 from forums.records.start_tasks import RECENT, PostTask, encode, is_wide, thread_id

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from scrapy.http import TextResponse
 
-from forum_reader.reading.asked_page import RecentPage, read_recent
+from forum_reader.reading.page_rows import RecentPage, read_recent
 from forums.records.stored import FrontRow, Marks
 from forums.sites import Site, load_site
 from forums.spiders.recent_messages import MOST_HELD, RecentPlan, RecentState, plan_recent
