@@ -1,5 +1,7 @@
 """Dates of the posts of a page, read together: `10-04-2017` is read in the order of day and month in which each number is
 possible and the posts stand closest to each other. `Calendar` does it for dates that `dates_in_text` found.
+
+Languages have the names that pages and site files write, and their order of day, month and year.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ from calendar import monthrange
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
+from difflib import get_close_matches
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from .dates_in_text import Spotted
@@ -162,6 +166,46 @@ class Calendar:
             if moment <= latest and (date.weekday is None or moment.weekday() == date.weekday):
                 return year
         return latest.year
+
+
+def check_language(language: str) -> str:
+    """Return `language`, if dates can be read in it. Raises ValueError with similar names."""
+    known = _by_small_letters().values()
+    if language in known:
+        return language
+    own = _by_small_letters().get(language.lower())
+    close = [own] if own else get_close_matches(language, known, n=3)
+    raise ValueError(f"is not a language that dates can be read in{': did you mean ' + ', '.join(close) if close else ''}")
+
+
+def known_language(name: str) -> str | None:
+    """Return the language in `<html lang>`, as dates are read in it: `pt-br` is `pt-BR`, `zh-CN` is `zh`. None: unknown."""
+    given = name.strip().replace("_", "-").lower()
+    if not given or len(given) > 12:
+        return None
+    return _by_small_letters().get(given) or _by_small_letters().get(given.partition("-")[0])
+
+
+def writes_day_first(language: str | None) -> bool:
+    """Return True if a language writes the day before the month in `04-03-2023`; False for English without a
+    country, and None.
+    """
+    return bool(language) and order_of(language) == "DMY"
+
+
+@lru_cache(maxsize=1024)
+def order_of(language: str | None) -> str:
+    """Return the order in which a language writes the numbers of a date: `DMY`, `MDY` or `YMD`."""
+    from dateparser.languages.loader import default_loader
+
+    return (default_loader.get_locale(language).info.get("date_order") if language else None) or "MDY"
+
+
+@lru_cache(maxsize=1)
+def _by_small_letters() -> dict[str, str]:
+    from dateparser.data.languages_info import language_locale_dict
+
+    return {name.lower(): name for language, locales in language_locale_dict.items() for name in (*locales, language)}
 
 
 ENGLISH = "en-GB"

@@ -13,9 +13,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from .dates_in_text import Spotted, aged, spotted
-from .language import order_of
 from .normalised import without_directions
-from .post_calendar import Calendar
+from .post_calendar import Calendar, order_of
 from .words import TABLES, in_english
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")

@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from forum_reader.dates.language import check_language
+from forum_reader.dates.post_calendar import check_language
 from forum_reader.errors import SiteError
 from forum_reader.recognise.recognise import Recognise
 

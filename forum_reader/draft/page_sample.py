@@ -11,8 +11,7 @@ from urllib.parse import urldefrag, urlsplit
 
 from w3lib.html import get_base_url
 
-from forum_reader.dates.language import known_language, writes_day_first
-from forum_reader.dates.post_calendar import ENGLISH, Calendar
+from forum_reader.dates.post_calendar import ENGLISH, Calendar, known_language, writes_day_first
 from forum_reader.errors import PageTooLarge
 from forum_reader.fields.post_marks import Marks, find_marks
 from forum_reader.fields.text_field import size_of

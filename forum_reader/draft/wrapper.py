@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, available_timezones
 
-from forum_reader.dates.language import known_language, order_of
+from forum_reader.dates.post_calendar import known_language, order_of
 from forum_reader.dates.read_date import DateReader
 from forum_reader.definition.selectors import compiled
 from forum_reader.fields.date_field import may_be_dates

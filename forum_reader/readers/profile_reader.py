@@ -14,7 +14,7 @@ import msgspec
 from lxml import etree
 
 from forum_reader.dates import post_calendar
-from forum_reader.dates.language import known_language, writes_day_first
+from forum_reader.dates.post_calendar import known_language, writes_day_first
 from forum_reader.definition.fields import Fields
 from forum_reader.errors import SiteError
 from forum_reader.fields import post_marks

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from scrapy.http import HtmlResponse
 
-from forum_reader.dates.language import known_language
+from forum_reader.dates.post_calendar import known_language
 from forum_reader.dates.read_date import DateReader, check_form
 from forum_reader.reading.parse_body import read_at
 from forum_reader.reading.read_page import read_comments

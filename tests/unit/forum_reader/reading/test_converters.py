@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from forum_reader.dates.language import check_language
+from forum_reader.dates.post_calendar import check_language
 from forum_reader.dates.read_date import DateReader
 from forum_reader.reading import found_values
 from forum_reader.reading.html_text import text_of
