@@ -23,7 +23,7 @@ from forum_reader.page.soft_block import BlockVerdict, Cause
 from forums.raw_pages import prune_here
 from forums.records.items import file_digest, now_in_reading
 from forums.sites import PageGone, Site, SiteError, UnreadablePage, site_in_use
-from forums.sites.http.allowed_origins import NotAllowed
+from forums.sites.http.politeness import NotAllowed
 from redis_components.frontier.holds import HoldKind
 from redis_components.scheduler import scheduler_of
 from redis_components.scrapy_glue.engine import ForCrawler, frontier_of

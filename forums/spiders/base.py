@@ -47,7 +47,7 @@ MIDDLEWARES: dict[str, dict[str, int | None]] = {
     "DOWNLOADER_MIDDLEWARES": {
         "forums.breaker.missing.SiteFiles": 40,  # holds requests of sites with a missing or invalid file
         # restricts a site's requests to its own origins, other requests to origins in site files
-        "forums.sites.http.allowed_origins.AllowedSites": 50,
+        "forums.sites.http.politeness.AllowedSites": 50,
         "forums.sites.http.politeness.SitePoliteness": 60,  # the site's delays; before the robots.txt middleware (100)
         "forums.breaker.middleware.SiteWatch": 560,  # finds block pages: after redirects and decompression, before a retry
         "scrapy.downloadermiddlewares.cookies.CookiesMiddleware": None,  # replaced by SiteCookies if COOKIES_ENABLED is set

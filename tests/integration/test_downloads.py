@@ -181,7 +181,7 @@ def test_nobody_listens() -> None:
 
 def test_a_place_at_no_site_is_not_fetched_under_scrapys_own_scheduler_either(redis_url: str, tmp_path: Path) -> None:
     with crawl(redis_url, tmp_path, pages=3, spider="starting") as run:
-        ours = json.dumps({"forums.sites.http.allowed_origins.AllowedSites": 50})
+        ours = json.dumps({"forums.sites.http.politeness.AllowedSites": 50})
         memory = {
             "SCHEDULER": "scrapy.core.scheduler.Scheduler",
             "DUPEFILTER_CLASS": "scrapy.dupefilters.RFPDupeFilter",
