@@ -1,4 +1,4 @@
-"""The words of the command line: every command with its line of help, the short help.
+"""The words of the command line: every command with its line of help, the short help, and words of earlier versions.
 
 Needs only the standard library: `trawl --help` is printed before Typer is loaded.
 """
@@ -76,6 +76,23 @@ GROUPS = {  # groups that do something without a subcommand: their subcommands, 
     "dead messages": ("list", "replay", "purge"),
     "backup": ("create", "restore"),
 }
+RENAMED = {  # until the release after 0.1
+    "jobs": "job",
+    "restore": "backup restore",
+    "rescan": "forums rescan",
+    "backfill": "forums backfill",
+    "forget": "forums forget",
+    "consume": "items consume",
+    "versions": "services versions",
+    "lanes": "limit",
+    "reparse": "sites reparse",
+    "tail": "events tail",
+    "query": "search",
+    "crawl": "crawl-once",
+    "acl": "config acl",
+    "systemd": "config systemd",
+    "notify": "events notify",
+}
 HELP = ("-h", "--help")
 
 _CHANGING = {
@@ -118,17 +135,24 @@ def short_help(arguments: Sequence[str]) -> str | None:
     return (Path(__file__).parent / "templates" / "short_help.txt").read_text("utf-8")
 
 
-def in_full_words(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments with synonyms replaced, and with the subcommand that a group runs by default."""
+def in_present_words(arguments: Sequence[str]) -> tuple[list[str], str]:
+    """Return the arguments in the words of this version, and a warning ("" where they were so already)."""
     words = words_of_command(arguments)
     before = list(arguments)[: len(arguments) - len(words)]
+    renamed = None
     if words and words[0] in SYNONYMS:
         words[:1] = SYNONYMS[words[0]] if words[1:] or words[0] != "runs" else ("run", "list")
+    if words and (new := RENAMED.get(words[0])):
+        renamed = words[0], new
+        words[:1] = new.split()
     for count in (1, 2):
         name = " ".join(words[:count])
         if name in GROUPS and not (words[count:] and words[count] in (*GROUPS[name], *HELP)):
             words[count:count] = [GROUPS[name][0]]
-    return [*before, *words]
+            if name == "backup" and words[2:]:
+                renamed = name, "backup create"
+    warning = "`trawl {}` is `trawl {}` now; the old form works until the next release".format(*renamed) if renamed else ""
+    return [*before, *words], warning
 
 
 def is_changing(arguments: Sequence[str]) -> bool:

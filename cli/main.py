@@ -29,7 +29,7 @@ from redis_components import __version__
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.variables import load_env_file, variable
 
-from .command_table import COMMANDS, in_full_words, is_changing, short_help, words_of_command
+from .command_table import COMMANDS, in_present_words, is_changing, short_help, words_of_command
 from .views.options import prepare_typer, refusal
 from .views.output import complain, echo
 
@@ -131,7 +131,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return DONE if given else WRONG_USE
     if given[:1] == ["help"]:  # as git, kubectl and docker have it
         given = ["--help"] if given[1:] == ["all"] else [*given[1:], "--help"]
-    given = in_full_words(given)
+    given, warning = in_present_words(given)
+    if warning:
+        complain(warning)
     code = _run(given)
     if is_changing(given):
         from .commands.audit import record

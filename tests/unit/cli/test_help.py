@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cli import start
-from cli.command_table import COMMANDS, GROUPS, in_full_words, short_help
+from cli.command_table import COMMANDS, GROUPS, RENAMED, in_present_words, short_help
 from cli.main import main, program
 from redis_components import __version__
 
@@ -59,8 +59,22 @@ def test_the_short_help_fits_a_terminal_and_names_what_exists() -> None:
 @pytest.mark.parametrize("name", GROUPS)
 def test_a_group_without_a_subcommand_does_its_first(name: str) -> None:
     assert set(command_of(name.split()).commands) == set(GROUPS[name])
-    assert in_full_words([*name.split(), "--json"]) == [*name.split(), GROUPS[name][0], "--json"]
-    assert in_full_words([*name.split(), "--help"]) == [*name.split(), "--help"]
+    assert in_present_words([*name.split(), "--json"])[0] == [*name.split(), GROUPS[name][0], "--json"]
+    assert in_present_words([*name.split(), "--help"])[0] == [*name.split(), "--help"]
+
+
+@pytest.mark.parametrize("old", [*RENAMED, "backup x"])
+def test_a_word_of_before_is_read_with_one_warning(old: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words, warning = in_present_words(["--namespace", "a", *old.split(), "--help"])
+    new = RENAMED.get(old, "backup create x").split()
+    assert words[2:-1] == new
+    assert command_of([word for word in new if word != "x"]) is not None
+    assert f"`trawl {' '.join(new).removesuffix(' x')}`" in warning
+    assert main([*old.split(), "--help"]) == 0
+    said = capsys.readouterr()
+    assert said.err.splitlines() == [f"trawl: {warning}"]
+    assert f"Usage: trawl {' '.join(new).removesuffix(' x')}" in said.out
+    assert in_present_words(new)[1] == ""
 
 
 @pytest.mark.processes

@@ -13,7 +13,7 @@ import pytest
 import typer
 from typer.exceptions import TyperException
 
-from cli.command_table import in_full_words
+from cli.command_table import in_present_words
 from cli.main import program
 from tests.support.documented_commands import NOT_RUN, all_commands, why_not_run
 
@@ -70,9 +70,11 @@ def trawl() -> click.Command:
 
 
 def fault(words: list[str]) -> str | None:
-    """Return the fault of a command line: an unknown command or option; None where it exists."""
+    """Return the fault of a command line: a word of before, an unknown command or option; None where it exists."""
     command = trawl()
-    words = in_full_words(words)
+    words, warning = in_present_words(words)
+    if warning:
+        return warning
     for place, word in enumerate(words):
         if word.startswith("-"):
             name = word.partition("=")[0]
@@ -116,7 +118,7 @@ def test_every_printed_command_exists() -> None:
 
 def refused(words: list[str]) -> str | None:
     """What the command's own parser says against the words, with their values: without running it. None where it takes them."""
-    command, words = trawl(), in_full_words(words)
+    command, (words, _) = trawl(), in_present_words(words)
     parent = command.make_context("trawl", [], resilient_parsing=True)
     while words and words[0] in getattr(command, "commands", {}):
         command = command.commands[words.pop(0)]
