@@ -65,7 +65,7 @@ COMMANDS = {  # in the order of the help: panel, the function or group in `cli.c
     "config": (SETUP, "config.app", "Show the configuration; print Redis users and systemd units."),
 }
 
-SYNONYMS = {"groups": ("run", "groups"), "runs": ("run",), "refresh": ("forums", "refresh")}
+SYNONYMS = {"groups": ("run", "groups"), "runs": ("run",), "refresh": ("forums", "refresh"), "upgrade": ("config", "convert")}
 """Words for a command that has another name in the list; `trawl runs` alone lists them."""
 GROUPS = {  # groups that do something without a subcommand: their subcommands, the default first
     "forums": ("list", "rescan", "refresh", "backfill", "forget"),

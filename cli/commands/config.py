@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -10,7 +12,7 @@ import typer
 from cli.access import redis_client, running_url
 from cli.views.environment import Row, rows, unknown
 from cli.views.options import AsJson, command_group
-from cli.views.output import complain, counted, echo, print_json
+from cli.views.output import complain, counted, echo, print_json, report
 from cli.views.tables import show
 from redis_components.errors import ConfigError, RedisUnavailable
 from redis_components.server.url import impatient
@@ -25,12 +27,13 @@ app.command()(systemd)
 
 @app.callback()
 def config() -> None:
-    """Show and check the configuration.
+    """Show, check and convert the configuration.
 
     **Examples:**
 
         trawl config show --origin
         trawl config check
+        trawl config convert
     """
 
 
@@ -140,3 +143,53 @@ def _faults_of_schedule(known: Collection[str]) -> list[str]:
     except (ConfigError, ImportError) as error:  # TRAWL_TASK_MODULES
         return [str(error)]
     return [reason for name, reason in refused.items() if name not in known]
+
+
+@app.command()
+def convert(as_json: AsJson = False) -> int:
+    """Move the tables of `services.toml` and `events.toml` into `trawl.toml`, comments included. The old files get the ending
+    `.old`.
+
+    **Examples:**
+
+        trawl upgrade
+    """
+    from redis_components.server.fleet_file import FILE, OLD_FILES, config_file
+    from redis_components.server.variables import project_dir
+
+    target = config_file() or project_dir() / FILE
+    old = {one: path for one in OLD_FILES if (path := one.path())}
+    text = _joined([(path, one.tables) for one, path in old.items()], target)
+    if old:
+        fresh = target.with_name(f"{target.name}.new")
+        fresh.write_text(text, "utf-8")
+        fresh.replace(target)
+    for path in old.values():
+        path.rename(path.with_name(f"{path.name}.old"))
+    moved = [f"{path}: moved into {target}; it is {path.name}.old now" for path in old.values()]
+    unset = [f"unset {one.variable}" for one, path in old.items() if path.name != one.name or path.parent != project_dir()]
+    done = {"file": str(target), "converted": [str(path) for path in old.values()]}
+    report(as_json, done, *(moved or ["there is no old file to convert"]), *unset)
+    return 0
+
+
+def _joined(old: list[tuple[Path, tuple[str, ...]]], target: Path) -> str:
+    """Return the text of `target` and the old files, one after the other. Raises ConfigError where that changes the meaning."""
+    import tomllib
+
+    from redis_components.server.fleet_file import TABLES, document
+
+    texts: list[str] = []
+    meant: dict[str, Any] = {}
+    for path, tables in [(target, TABLES)] * target.is_file() + old:
+        found = document(path, tables)
+        if both := meant.keys() & found.keys():
+            raise ConfigError(f"{target} has [{min(both)}] already: move the tables of {path} by hand")
+        meant |= found
+        texts.append(path.read_text("utf-8").strip("\n") + "\n")
+    for joined in ("\n".join(texts), "\n".join(texts[::-1])):  # keys outside of a table have to come first
+        with suppress(tomllib.TOMLDecodeError):
+            if tomllib.loads(joined) == meant:
+                return joined
+    files = " and ".join(str(path) for path, _ in old)
+    raise ConfigError(f"{files}: there are keys outside of a table: write each table as [TABLE.NAME], then convert again")

@@ -107,7 +107,7 @@ def declared(*names: str) -> Declared | None:
             raise ConfigError(f"{current} and {path} both declare {' and '.join(found)}: keep them in {FILE} and remove {path}")
         if path not in _warned:
             _warned.add(path)
-            log.warning("%s is read for one more release: move its tables into %s", path, FILE)
+            log.warning("%s is read for one more release: `trawl upgrade` moves it into %s", path, FILE)
         return Declared(path, {name: _table(path, name, value) for name, value in document(path, old.tables).items()})
     return Declared(current, found) if current and found else None
 

@@ -65,7 +65,7 @@ def test_the_old_files_are_read_with_one_warning_each(
         found = rules.load()
         assert (services_in_file()["books"].size, set(found.outputs if found else ())) == (3, {"log"})
     assert [one.split()[0] for one in caplog.messages] == [str(project / events), str(project / services)]
-    assert all("move its tables into trawl.toml" in one for one in caplog.messages)
+    assert all("`trawl upgrade` moves it into trawl.toml" in one for one in caplog.messages)
     kinds = [one.partition("=")[0] for one in shared_digests()]
     assert kinds == ["trawl.toml", "services.toml", "events.toml", "site files"], "nodes that differ are noticed"
 
@@ -77,6 +77,38 @@ def test_a_table_in_both_files_is_refused(project: Path) -> None:
     (project / "trawl.toml").write_text(BOOKS + EVENTS)
     with pytest.raises(ConfigError, match=r"trawl.toml and .*services.toml both declare services: keep them in trawl.toml"):
         services_in_file()
+
+
+def test_convert_moves_the_tables_with_their_comments(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "services.toml").write_text(BOOKS)
+    (project / "events.toml").write_text(EVENTS)
+    (project / "trawl.toml").write_text('# fleet\n[limits."a.example"]\nrate = 2\n')
+    assert main(["config", "convert"]) == 0
+    text = (project / "trawl.toml").read_text()
+    assert "# fleet" in text
+    assert "size = 3 # in the evening" in text
+    assert (set(services_in_file()), rules.load() is not None) == ({"books"}, True)
+    assert {path.name for path in project.glob("*.toml*")} == {"trawl.toml", "services.toml.old", "events.toml.old"}
+    capsys.readouterr()
+    assert main(["upgrade"]) == 0
+    assert capsys.readouterr().out == "there is no old file to convert\n"
+
+
+def test_convert_keeps_the_meaning_or_refuses(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "services.toml").write_text("services.books.size = 3\n")
+    (project / "trawl.toml").write_text(EVENTS)
+    assert main(["config", "convert"]) == 0, "keys outside of a table come first"
+    assert services_in_file()["books"].size == 3
+    (project / "events.toml").write_text(EVENTS)
+    assert main(["config", "convert"]) == 2
+    assert "trawl.toml has [outputs] already" in capsys.readouterr().err
+    (project / "events.toml").unlink()
+    (project / "trawl.toml").write_text('limits = {"a.example" = {rate = 1}}\n' + BOOKS.replace("services", "schedule"))
+    (project / "events.toml").write_text('rules = {}\n[outputs.log]\nkind = "file"\npath = "x"\n')
+    before = (project / "trawl.toml").read_text()
+    assert main(["config", "convert"]) == 2
+    assert "keys outside of a table" in capsys.readouterr().err
+    assert ((project / "trawl.toml").read_text(), (project / "events.toml").exists()) == (before, True)
 
 
 WRONG = """\
