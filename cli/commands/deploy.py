@@ -17,7 +17,6 @@ from cli.views.output import complain, echo, in_plain_json, progress_bar, report
 from cli.views.tables import Columns, show
 from redis_components.errors import ConfigError, TrawlError
 from workers.deploy.deploy import blame, find, install, is_new, nodes_of, resize, store, use
-from workers.deploy.deploy import remove as forget
 from workers.deploy.project_wheel import pip_command
 from workers.deploy.rehearsal import rehearse
 from workers.fleet.holds import who
@@ -30,7 +29,7 @@ LOOK_S = 0.5
 STUCK_S = 30.0  # without a step of `reconcile_fleet`
 INSTALL_S = 600.0
 
-versions = command_group(help="List, use and remove deployed versions (trawl deploy).")
+versions = command_group(help="List and use deployed versions (trawl deploy).")
 Version = Annotated[str, typer.Argument(metavar="VERSION", help="The version, or its first digits.")]
 
 
@@ -265,12 +264,3 @@ def rollback(service: Service) -> int:
             folder = "what its nodes have: a project's folder there, as it is now, also edited"
             complain(f"before its first version {service} ran {folder}")
         return switch(client, service, known.previous)
-
-
-@versions.command("remove")
-def remove_version(service: Service, version: Version) -> int:
-    """Forget a version that the crawlers do not have, and delete its wheel."""
-    with redis_client() as client:
-        forget(client, service, version)
-    echo(f"{service}: version {version} is removed")
-    return 0

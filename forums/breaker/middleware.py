@@ -32,8 +32,7 @@ from redis_components.server.printable import kind_of
 from workers.breaker.hosts import BLOCKED, SiteHealth, Step, first_url, in_background, sent_again
 from workers.process import page_at_work
 from workers.process.page_at_work import PageAtWork, is_site_page
-from workers.raw_pages import RawPage
-from workers.raw_pages.store import RawPageStats
+from workers.raw_pages import RawPage, RawStore, raw_dir
 
 from .missing import MissingPages, should_exist
 from .state import open_breaker, open_for_page
@@ -109,7 +108,7 @@ class SiteWatch(ForCrawler):
         self._no_answer: tuple[type[BaseException], ...] = tuple(
             load_object(one) if isinstance(one, str) else one for one in settings.getlist("RETRY_EXCEPTIONS")
         )
-        self._raw = RawPageStats(self._inc_value, rounds=prune_here)
+        self._raw = RawStore(raw_dir(), inc_value=self._inc_value, rounds=prune_here)
         _watches[crawler] = self
         page_at_work.when_hung(open_for_page)
         crawler.signals.connect(self._raw.close, signals.spider_closed)

@@ -23,7 +23,7 @@ from redis_components.embedded import data_dir
 from redis_components.embedded.files import private_file, private_folder
 from redis_components.errors import ConfigError
 from redis_components.server.variables import variable
-from workers.consumers.mysql_dialect import DRIVER, has_other_driver, is_mysql
+from workers.consumers.mysql_dialect import DRIVER, MYSQL, has_other_driver
 
 from .engine import (
     EXAMPLES,
@@ -90,7 +90,7 @@ class Database:
             parsed = make_url(text)
         except (SQLAlchemyError, ValueError) as error:  # ValueError: a port that is not a number
             raise unfit(text, f"this is not a database URL; use {EXAMPLES}") from error
-        if is_mysql(parsed) and has_other_driver(parsed):
+        if parsed.get_backend_name() in MYSQL and has_other_driver(parsed):
             fix = f"write {parsed.set(drivername=DRIVER).render_as_string(hide_password=True)}"
             raise unfit(parsed, f"of MySQL and MariaDB Trawl uses the driver pymysql: {fix}")
         try:

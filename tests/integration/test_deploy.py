@@ -20,7 +20,7 @@ from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys
 from tests.support.plain_project import PlainFleet, plain_fleet
 from tests.support.processes import wait_until
-from workers.deploy.deploy import is_new, resize, store
+from workers.deploy.deploy import is_new, resize, store, use
 from workers.deploy.environments import prepare
 from workers.deploy.project_wheel import BuildFailed, build, settings_module
 from workers.fleet.sizes import desired_fleet
@@ -126,6 +126,24 @@ def test_only_the_wheel_that_was_deployed_is_installed_and_its_libraries_come_fi
     resize(redis_client, "books", 2)
     assert not is_new(redis_client, "books")
     assert desired_fleet(Registry(redis_client))["books"] == 2
+
+
+def test_of_many_versions_the_oldest_that_its_crawlers_do_not_have_go(
+    redis_url: str, redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"REDIS_URL": redis_url, "DATA_DIR": str(tmp_path / "data")}.items():
+        monkeypatch.setenv(f"TRAWL_{name}", value)
+    monkeypatch.setattr("workers.deploy.deploy.MOST_VERSIONS", 3)
+    names = []
+    for number in range(5):
+        project = shop(tmp_path / str(number), f"{number}.0")
+        (project / "shop" / "words.py").write_text(f"WORD = {number}\n")
+        names.append(store(redis_client, "books", project, size=1, by="me").name)
+        if number == 0:
+            use(redis_client, "books", names[0])
+    kept = [names[0], *names[3:]]
+    assert [one.name for one in Deployments(redis_client).of("books").versions] == kept
+    assert {one.name for one in (tmp_path / "data" / "wheels" / "books").iterdir()} == set(kept)
 
 
 @pytest.mark.parametrize("before", ["", "aaaa"])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -23,12 +23,12 @@ from .consume import Item, Sink, SinkUnavailable, as_cell, as_row, by_halves
 from .mysql_dialect import (
     CONNECT_ARGS,
     DRIVER,
+    MYSQL,
     ROW_CODES,
     LongText,
     Varchar,
     error_code,
     has_other_driver,
-    is_mysql,
     most_bytes,
     sent_bytes,
     why_too_large,
@@ -202,11 +202,13 @@ class DatabaseRows(Sink):
         for place, row in rows:
             if not row:
                 refused[place] = "none of its fields has a value"
-        full = [(place, row) for place, row in rows if row]
+        if (most := most_bytes(connection)) is not None:  # PyMySQL cuts a batch of rows, but no row
+            sizes = {place: sent_bytes(row.values(), most) for place, row in rows}
+            refused |= {place: why_too_large(size, most) for place, size in sizes.items() if size > most}
+        full = [(place, row) for place, row in rows if place not in refused]
+        alike = partial(self._insert_alike, connection, table)
         for _, group in groupby(full, key=lambda one: list(one[1])):  # rows with the same fields; their order stays
-            for part in _sendable(connection, list(group), refused):
-                alike = partial(self._insert_alike, connection, table)
-                refused |= {place: reason for (place, _), reason in by_halves(alike, part)}
+            refused |= {place: reason for (place, _), reason in by_halves(alike, list(group))}
 
     def _insert_alike(self, connection: sa.Connection, table: sa.Table, rows: Sequence[tuple[int, dict[str, Any]]]) -> str | None:
         """Insert all rows at once; return why the database refuses one of them."""
@@ -239,33 +241,10 @@ class DatabaseRows(Sink):
 
 
 def _engine(url: sa.URL) -> sa.Engine:
-    if not is_mysql(url) or has_other_driver(url):
+    if url.get_backend_name() not in MYSQL or has_other_driver(url):
         return sa.create_engine(url, pool_pre_ping=True)
     known = url.set(drivername=DRIVER).difference_update_query(CONNECT_ARGS)
     return sa.create_engine(known, pool_pre_ping=True, isolation_level="READ COMMITTED", connect_args=CONNECT_ARGS)
-
-
-def _sendable(
-    connection: sa.Connection, rows: list[tuple[int, dict[str, Any]]], refused: dict[int, str]
-) -> Iterator[list[tuple[int, dict[str, Any]]]]:
-    """Yield rows in their order, as many as one statement holds; a row that is larger than a statement is refused."""
-    if (most := most_bytes(connection)) is None:
-        yield rows
-        return
-    part: list[tuple[int, dict[str, Any]]] = []
-    used = 0
-    for place, row in rows:
-        size = sent_bytes(row.values(), most)
-        if size > most:
-            refused[place] = why_too_large(size, most)
-            continue
-        if part and used + size > most:
-            yield part
-            part, used = [], 0
-        part.append((place, row))
-        used += size
-    if part:
-        yield part
 
 
 def _fit(name: str, value: Any, column: sa.Column[Any]) -> Any:

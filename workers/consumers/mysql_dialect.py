@@ -13,6 +13,8 @@ from sqlalchemy import URL, Connection, text
 from sqlalchemy.dialects import mysql
 from sqlalchemy.ext.compiler import compiles
 
+MYSQL = ("mysql", "mariadb")
+"""The names of both servers in a URL."""
 DRIVER = "mysql+pymysql"  # also of MariaDB: SQLAlchemy finds out which of them it is
 CONNECT_ARGS = {"sql_mode": "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION", "charset": "utf8mb4"}
 """Arguments of the driver: a value that does not fit is an error, not cut; the server's settings may be others."""
@@ -21,11 +23,6 @@ ROW_CODES = frozenset(
     {1048, 1062, 1118, 1138, 1139, 1169, 1264, 1265, 1292, 1364, 1366, 1367, 1406, 1411, 1416, 1441, 1452, 1644, 1690, 3819, 4025}
 )
 """Error numbers for a bad row, as opposed to a failing database."""
-
-
-def is_mysql(url: URL) -> bool:
-    """Return True for a URL of MySQL or MariaDB."""
-    return url.get_backend_name() in ("mysql", "mariadb")
 
 
 def has_other_driver(url: URL) -> bool:

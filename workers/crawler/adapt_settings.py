@@ -34,7 +34,7 @@ from redis_components.setting_values import number_of, object_of
 from redis_components.spiders import RedisMixin
 from workers.breaker.hosts import first_url, verdict_on
 from workers.consumers.run_files import MEMBER
-from workers.raw_pages.store import RawPage, RawPageStats, prune, raw_dir
+from workers.raw_pages.store import RawPage, RawStore, prune, raw_dir
 from workers.state.group_runs import ELSEWHERE, ERROR, FIELDS, KEPT_AS, LOST, MOST_FIELDS, PAGES, RAISED, RUN, URL, WALL, WALLS
 from workers.state.keys import FleetKeys
 
@@ -268,7 +268,7 @@ class Evidence(ForCrawler):
         self._name = service_name(crawl_name(crawler.spidercls))
         self._fields: set[str] = set()
         self._kept: set[str] = set()
-        self._raw = RawPageStats(lambda *_: None, rounds=lambda: prune(raw_dir(), {KEPT_AS: KEEP_DAYS}))
+        self._raw = RawStore(raw_dir(), rounds=lambda: prune(raw_dir(), {KEPT_AS: KEEP_DAYS}))
         crawler.signals.connect(self._item, signals.item_scraped)
         crawler.signals.connect(self._raised, signals.spider_error)
         crawler.signals.connect(self._lost, signals.item_error)

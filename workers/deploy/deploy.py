@@ -31,7 +31,8 @@ from workers.state.services import MAX_WAITING, Autoscaling, Deployment, Deploym
 from .environments import digest_of, keep, prepare, wheel_of
 from .project_wheel import build, settings_module
 
-MOST_VERSIONS = 50
+MOST_VERSIONS = 20
+"""Of a service; of more the oldest that its crawlers neither have nor had before go."""
 
 
 def store(client: redis.Redis, service: str, project: Path, *, size: int, by: str) -> Version:
@@ -40,17 +41,22 @@ def store(client: redis.Redis, service: str, project: Path, *, size: int, by: st
     Nothing is launched with it yet. Raises ConfigError, BuildFailed.
     """
     service, module = service_name(service), settings_module(project)
-    known = Deployments(client).of(service)
     with tempfile.TemporaryDirectory() as made:
         wheel = build(project, Path(made), module)
         digest = digest_of(wheel)
         version = Version(name=digest[:12], file=wheel.name, digest=digest, project=module, at=server_time(client), by=by)
-        if known.of(version.name) is None and len(known.versions) >= MOST_VERSIONS:
-            raise ConfigError(
-                f"{service} has {MOST_VERSIONS} versions: remove some with trawl services versions remove {service} VERSION"
-            )
         keep(service, version, wheel)
-    Deployments(client).edit(service, lambda now: replace(now, versions=(*_others(now, version.name), version)))
+    dropped: list[Version] = []
+
+    def added(now: Deployment) -> Deployment:
+        others = [one for one in now.versions if one.name != version.name]
+        unused = [one for one in others if one.name not in (now.current, now.previous)]
+        dropped[:] = unused[: max(0, len(others) + 1 - MOST_VERSIONS)]
+        return replace(now, versions=(*(one for one in others if one not in dropped), version))
+
+    Deployments(client).edit(service, added)
+    for one in dropped:  # nodes delete its environment when they install another
+        shutil.rmtree(wheel_of(service, one).parent, ignore_errors=True)
     if service not in declared_fleet(client):
         Services(client).declare(service, ServiceRecord(size=size, max_waiting=MAX_WAITING))
     return version
@@ -103,20 +109,6 @@ def blame(client: redis.Redis, service: str, name: str, why: str) -> None:
     Deployments(client).edit(service, noted)
 
 
-def remove(client: redis.Redis, service: str, name: str) -> None:
-    """Forget a version and delete its wheel; nodes delete its environment when they install another. Raises ConfigError."""
-    version = find(client, service, name)
-
-    def without(now: Deployment) -> Deployment:
-        if now.current == version.name:
-            raise ConfigError(f"{version.name} is the present version of {service}: use another version first")
-        kept = "" if now.previous == version.name else now.previous
-        return replace(now, previous=kept, versions=_others(now, version.name))
-
-    Deployments(client).edit(service, without)
-    shutil.rmtree(wheel_of(service, version).parent, ignore_errors=True)
-
-
 def find(client: redis.Redis, service: str, name: str) -> Version:
     """Return a version by its name, or the first digits of it. Raises ConfigError."""
     known = Deployments(client).of(service).versions
@@ -132,10 +124,6 @@ def nodes_of(client: redis.Redis, service: str) -> list[str]:
     """Return the nodes that serve the service and are open."""
     now = server_time(client)
     return [node.name for node in Nodes(client).all() if node.is_open(now) and service in node.services]
-
-
-def _others(now: Deployment, name: str) -> tuple[Version, ...]:
-    return tuple(one for one in now.versions if one.name != name)
 
 
 CHECK_S = 150.0

@@ -20,7 +20,7 @@ from redis_components.server.names import service_name
 from redis_components.setting_values import number_of
 from workers.process.page_at_work import is_site_page
 
-from .store import RawPage, RawPageStats, prune, raw_dir
+from .store import RawPage, RawStore, prune, raw_dir
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -41,7 +41,9 @@ class KeepRawPages(ForCrawler):
             raise NotConfigured("RAW_PAGES_KEEP_DAYS is 0")
         assert crawler.stats is not None
         self._name = service_name(crawler.spidercls.name)
-        self._store = RawPageStats(crawler.stats.inc_value, rounds=lambda: prune(raw_dir(), {self._name: keep_days}))
+        self._store = RawStore(
+            raw_dir(), inc_value=crawler.stats.inc_value, rounds=lambda: prune(raw_dir(), {self._name: keep_days})
+        )
         crawler.signals.connect(self._store.close, signals.spider_closed)
 
     def process_response(self, request: Request, response: Response) -> Response:

@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 import zlib
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from email.utils import format_datetime
@@ -226,9 +226,8 @@ def prune(folder: Path, keep_days: Mapping[str, float], now: datetime | None = N
 
 MOST_WAITING = 64 * 1024 * 1024
 """Bytes of pages that wait for the disk; further pages are dropped."""
-MOST_OPEN = 32  # files
-WELL_S = 60.0
-"""The disk counts as well again when no page was dropped for this time."""
+REPORTED_S = 600.0
+"""A page that cannot be written is reported where that was not reported for this time."""
 
 
 class RawStore:
@@ -236,16 +235,24 @@ class RawStore:
     counted.
     """
 
-    def __init__(self, folder: Path, *, most_waiting: int = MOST_WAITING, rounds: Callable[[], object] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        most_waiting: int = MOST_WAITING,
+        rounds: Callable[[], object] | None = None,
+        inc_value: Callable[[str, int], object] = lambda _name, _number: None,
+    ) -> None:
         self._folder = folder
+        self._inc_value = inc_value  # of the stats of the thread that calls: they are updated at the next page
+        self._counted = (0, 0, 0)
         self._most_waiting = most_waiting
         self._rounds = rounds  # called in the thread at its start, and each hour: deletes old pages
         self._name = f"{socket.gethostname()}-{os.getpid()}-{time.time_ns() // 1_000_000}{SUFFIX}"
         self._pages: deque[RawPage] = deque()
         self._waiting = 0  # bytes
         self._news = threading.Condition()
-        self._files: OrderedDict[Path, int] = OrderedDict()  # open files and their descriptors; the last used last
-        self._failed_at: float | None = None  # time of the last failure; None: the disk is well
+        self._reported_at = float("-inf")  # time of the last report of a failure
         self._closing = False
         self._thread: threading.Thread | None = None
         self.kept = 0  # written
@@ -253,7 +260,8 @@ class RawStore:
         self.dropped = 0  # not written: the disk is full, broken or too slow
 
     def keep(self, page: RawPage) -> None:
-        """Queue the page for writing."""
+        """Queue the page for writing, and update the stats."""
+        self._count()
         with self._news:
             if self._closing or self._waiting + len(page.body) > self._most_waiting:
                 self.dropped += 1
@@ -273,6 +281,14 @@ class RawStore:
             self._news.notify()
         if self._thread is not None:
             self._thread.join(timeout_s)
+        self._count()
+
+    def _count(self) -> None:
+        now = (self.kept, self.kept_bytes, self.dropped)
+        for name, value, counted in zip(("kept", "bytes", "dropped"), now, self._counted, strict=True):
+            if value > counted:
+                self._inc_value(f"raw/{name}", value - counted)
+        self._counted = now
 
     # in the thread
 
@@ -297,41 +313,30 @@ class RawStore:
                 self._write(page)
                 with self._news:
                     self._waiting -= len(page.body)
-        for descriptor in self._files.values():
-            os.close(descriptor)
 
     def _write(self, page: RawPage) -> None:
         try:
             record = page.to_record()
-            _append(self._file(page), record)
+            self._append(page, record)
         except Exception as error:  # OSError; a page that cannot be a record must not end the thread
             self.dropped += 1
-            is_first, self._failed_at = self._failed_at is None, time.monotonic()
-            if is_first:
+            if time.monotonic() - self._reported_at >= REPORTED_S:
+                self._reported_at = time.monotonic()
                 where = self._folder / page.site
                 logger.error("raw pages are not kept in %s: %s; the crawl goes on without them", where, error)
             return
         self.kept += 1
         self.kept_bytes += len(record)
-        # Small pages may still fit onto a full disk.
-        if self._failed_at is not None and time.monotonic() - self._failed_at >= WELL_S:
-            self._failed_at = None
-            logger.warning("raw pages are kept again; %d were not", self.dropped)
 
-    def _file(self, page: RawPage) -> int:
+    def _append(self, page: RawPage, record: bytes) -> None:
         path = below(self._folder, site_name(page.site), page.day, self._name)
-        if path in self._files:
-            self._files.move_to_end(path)
-            return self._files[path]
         private_folder(path.parent)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, FILE)
-        self._files[path] = descriptor
-        if len(self._files) > MOST_OPEN:
-            _, oldest = self._files.popitem(last=False)
-            os.close(oldest)
-        if os.fstat(descriptor).st_size == 0:
-            _append(descriptor, _head(self._name))
-        return descriptor
+        try:
+            head = b"" if os.fstat(descriptor).st_size else _head(self._name)
+            _append(descriptor, head + record)
+        finally:
+            os.close(descriptor)
 
 
 def _append(descriptor: int, record: bytes) -> None:
@@ -351,31 +356,3 @@ def _head(name: str) -> bytes:
     writer = WARCWriter(plain, gzip=False, warc_version="1.1")
     writer.write_record(writer.create_warcinfo_record(name, {"software": "trawl", "format": "WARC File Format 1.1"}))
     return compressed(plain.getvalue())
-
-
-class RawPageStats:
-    """A RawStore in the folder of this node. The stats belong to the reactor thread, so the counts are updated at the next
-    page.
-    """
-
-    def __init__(self, inc_value: Callable[[str, int], object], *, rounds: Callable[[], object]) -> None:
-        self._inc_value = inc_value
-        self._raw = RawStore(raw_dir(), rounds=rounds)
-        self._counted = (0, 0, 0)
-
-    def keep(self, page: RawPage) -> None:
-        """Queue the page for writing, and update the stats."""
-        self._raw.keep(page)
-        self._count()
-
-    def close(self) -> None:
-        """Write the queued pages, and update the stats."""
-        self._raw.close()
-        self._count()
-
-    def _count(self) -> None:
-        now = (self._raw.kept, self._raw.kept_bytes, self._raw.dropped)
-        for name, value, counted in zip(("kept", "bytes", "dropped"), now, self._counted, strict=True):
-            if value > counted:
-                self._inc_value(f"raw/{name}", value - counted)
-        self._counted = now
