@@ -49,10 +49,10 @@ class AnswerCounts:
 '''
 SETTINGS = """
 EXTENSIONS = {"plain_extension.AnswerCounts": 500}
-STATS_METRICS = {"answers/{status}/seen": "counter", "answers/of_this_process": "gauge"}
+STATS_METRICS = ["answers/{status}/seen", "answers/of_this_process"]
 """
-COUNTED = 'trawl_stat_answers_seen_total{service="books",spider="books",status="200"}'
-NOTED = 'trawl_stat_answers_of_this_process{service="books",spider="books"}'
+COUNTED = 'trawl_stat{service="books",spider="books",stat="answers/200/seen"}'
+NOTED = 'trawl_stat{service="books",spider="books",stat="answers/of_this_process"}'
 
 
 def run(*, small: bool) -> Report:

@@ -11,7 +11,7 @@ from prometheus_client.exposition import generate_latest
 
 from workers.overview import Overview
 
-from .figures import MetricSpec, families
+from .figures import MetricSpec
 from .fleet import METRICS
 
 __all__ = ["CONTENT_TYPE", "text_of"]
@@ -24,8 +24,7 @@ _OLD_NAMES = [spec.name for spec in METRICS if spec.kind == "counter" and not sp
 
 def text_of(view: Overview) -> bytes:
     """Format a view as text."""
-    metrics = [*_metrics(view), *families(view)]
-    text = generate_latest(SimpleNamespace(collect=lambda: metrics))
+    text = generate_latest(SimpleNamespace(collect=lambda: _metrics(view)))
     for name in _OLD_NAMES:
         for comment in ("HELP", "TYPE"):
             text = text.replace(f"# {comment} {name}_total ".encode(), f"# {comment} {name} ".encode())

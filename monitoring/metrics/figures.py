@@ -1,10 +1,9 @@
-"""The definition of one metric, and the reader of tables of metrics; the metrics of a service's own stats."""
+"""The definition of one metric, and the reader of tables of metrics; a service's own stats."""
 
 from __future__ import annotations
 
 import math
 import tomllib
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -12,11 +11,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-
 from redis_components.admin.inspector import CrawlSnapshot
-from workers.overview import Overview, ServiceView
-from workers.process.stat_metrics import MOST_SERIES, StatKind, StatMetric, readable_metrics
+from workers.overview import Overview
+from workers.process.stat_metrics import MOST_SERIES, is_named
 
 Histogram = tuple[tuple[str, ...], list[tuple[str, float]], float]  # label values, buckets, sum
 Samples = Iterable[tuple[tuple[str, ...], float]]  # label values, value
@@ -75,51 +72,14 @@ def number(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def families(view: Overview) -> Iterator[Metric]:
-    """Yield the metrics of all services."""
-    for found, samples in _chosen(view).values():
-        family = GaugeMetricFamily if found.kind is StatKind.GAUGE else CounterMetricFamily
-        labels = ("service", "spider", *found.labels)
-        text = f"Stat {found.pattern} of the service, summed over its processes."
-        metric: Metric = family(found.metric, text, labels=labels)
-        for values, value in samples:
-            metric.add_sample(found.metric, dict(zip(labels, values, strict=True)), value)
-        yield metric
-
-
-def left_out(view: Overview) -> Iterator[tuple[tuple[str, ...], float]]:
-    """Yield the number of series that are not shown, by service: over the bound, or of a name that another service has in
-    another form.
+def own_stats(view: Overview) -> Iterator[tuple[tuple[str, ...], float]]:
+    """Yield the stats that the services' projects name. A value that was set is the sum over the processes that live: the shared
+    hash keeps what the last process of a crawl had set.
     """
-    shown = _chosen(view)
     for service in view.services:
-        if patterns := list(readable_metrics(service.metrics)):
-            there = sum(len(_all(service, one)) for one in patterns)
-            here = sum(values[0] == service.name for _, samples in shown.values() for values, _ in samples)
-            yield service.labels, float(there - here)
-
-
-def _chosen(view: Overview) -> dict[str, tuple[StatMetric, list[tuple[tuple[str, ...], float]]]]:
-    """Return the chosen metrics, by name: of two services that use a name for different things the first counts."""
-    found: dict[str, tuple[StatMetric, list[tuple[tuple[str, ...], float]]]] = {}
-    for service in view.services:
-        for one in readable_metrics(service.metrics):
-            known, samples = found.setdefault(one.metric, (one, []))
-            if (known.kind, known.labels) == (one.kind, one.labels):
-                samples += _all(service, one)[:MOST_SERIES]
-    return {name: pair for name, pair in found.items() if pair[1]}
-
-
-def _all(service: ServiceView, one: StatMetric) -> list[tuple[tuple[str, ...], float]]:
-    """Return every series of a pattern, by its labels in their order. Names with the same shown labels are added up."""
-    sums: defaultdict[tuple[str, ...], float] = defaultdict(float)
-    for stat in sorted({*service.crawl.stats, *service.process_stats}):
-        values = one.values(stat)
-        if values is None:
+        if not service.metrics:
             continue
-        own, shared = service.process_stats.get(stat), number(service.crawl.stats.get(stat, ""))
-        # A set value is each process's own; the shared hash keeps the value that the last process of a crawl had set.
-        value = own if own is not None else shared
-        if value is not None:
-            sums[*service.labels, *values] += value
-    return sorted(sums.items())
+        shared = {stat: value for stat, text in service.crawl.stats.items() if (value := number(text)) is not None}
+        named = sorted(stat for stat in {*shared, *service.process_stats} if is_named(stat, service.metrics))
+        for stat in named[:MOST_SERIES]:
+            yield (*service.labels, stat), service.process_stats.get(stat, shared.get(stat, 0.0))

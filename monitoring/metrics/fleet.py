@@ -20,7 +20,7 @@ from workers.state.group_runs import Verdict
 from workers.state.registry import CrawlerState
 from workers.state.rolls import Roll, RollState
 
-from .figures import MetricSpec, Samples, Source, Value, left_out, number, single, specs
+from .figures import MetricSpec, Samples, Source, Value, number, own_stats, single, specs
 
 READS_S = 60.0  # a consumer that asked for items since reads
 _STATUS = "downloader/response_status_count/"
@@ -163,7 +163,7 @@ _COMPUTED: Mapping[str, Callable[[Overview], Samples]] = {
     "trawl_redis_used_memory_bytes": lambda view: single(float(view.memory.used) if view.memory else None),
     "trawl_redis_max_memory_bytes": lambda view: single(float(view.memory.limit) if view.memory else None),
     "trawl_foreign_values": lambda view: single(None if view.failure else float(len(view.foreign))),
-    "trawl_stats_left_out": left_out,
+    "trawl_stat": own_stats,
     "trawl_scrape_duration_seconds": lambda view: single(view.seconds),
 }
 

@@ -51,7 +51,9 @@ class CrawlRecord(JsonRecord):
     max_item_bytes: int = 0
     """The same as memory of Redis in bytes; 0: any."""
     metrics: dict[str, str] = field(default_factory=dict)
-    """Its stats that are metrics, with their kinds: as the project's settings name them (`workers.process.stat_metrics`)."""
+    """Its stats that are metrics, as the project's settings name them (`workers.process.stat_metrics`); the version before reads
+    the kind of each.
+    """
     schemes: tuple[str, ...] = ()
     """Schemes of URLs that it fetches in addition to http and https."""
     at: float = 0.0

@@ -16,21 +16,18 @@ from unittest.mock import patch
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from prometheus_client.core import GaugeMetricFamily
-from prometheus_client.parser import text_string_to_metric_families
 from pydantic import ValidationError
 
 from forums.events.expression import parse
 from forums.events.rules import load
 from monitoring.api.entrance import JobBody, ReasonBody, SizeBody, UrlsBody
-from monitoring.metrics.exposition import text_of_metrics
 from redis_components.errors import ConfigError
 from redis_components.server.printable import masked_text, masked_values
 from tests.support.examples import examples
 from workers.consumers.targets import parse_target
 from workers.deploy import project_wheel
 from workers.fleet.sizes import limits_in_file, services_in_file
-from workers.process.stat_metrics import readable_metrics
+from workers.process.stat_metrics import is_named
 from workers.state.beats import schedule_in_file
 from workers.state.jobs import Jobs
 from workers.state.services import Deployments, Services
@@ -113,22 +110,12 @@ def api_body(_folder: Path, text: str) -> None:
             kind.model_validate(body)
 
 
-def exported(_folder: Path, text: str) -> None:
-    """Whatever stands in a label, Prometheus reads the same."""
-    metric = GaugeMetricFamily("trawl_x", text, labels=("site",))
-    metric.add_sample("trawl_x", {"site": text}, 1.0)
-    (read,) = text_string_to_metric_families(text_of_metrics([metric]).decode())
-    assert len(read.samples) == 1
-
-
 def metrics_of_record(_folder: Path, text: str) -> None:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):  # not only JSONDecodeError: a number of 5,000 digits
         return
-    for one in readable_metrics(found if isinstance(found, dict) else {text: "counter"}):
-        assert one.metric.isascii()
-        one.values(text)
+    is_named(text, found if isinstance(found, dict) else {text: "counter"})
 
 
 def masked(_folder: Path, text: str) -> None:
@@ -158,7 +145,6 @@ READERS: dict[str, tuple[st.SearchStrategy[str], Callable[[Path, str], Any], tup
     "job": (JSON, as_bytes(Jobs(NO_REDIS).parse), (ValueError,)),
     "consumer": (TARGETS, lambda _, text: parse_target(text), (ConfigError,)),
     "API body": (JSON, api_body, ()),
-    "label": (TEXT.filter(lambda text: text.isprintable() or "\n" in text), exported, ()),
     "metrics of a record": (JSON | TEXT, metrics_of_record, ()),
     "shown arguments": (JSON | TEXT | TREE.map(repr), masked, ()),
 }

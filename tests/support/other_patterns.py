@@ -17,7 +17,6 @@ from forums.overview import why
 from redis_components.connection import _DIAGNOSES
 from tests.support.product_patterns import ROOT, Use
 from workers.consumers import targets
-from workers.process.stat_metrics import StatKind, StatMetric
 
 _PROFILES = ROOT / "forum_reader/profiles"
 _NUMBERED = [f"/t/how-to-prune-{n}/" for n in (1, 2, 3)]
@@ -83,9 +82,6 @@ BUILT: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "workers/consumers/parquet_files.py:__init__": lambda: [("fullmatch", r"items-\d{8}T\d{6}\.\d{3,}\.journal")],
     "workers/environment/declaration.py:parse": lambda: [("fullmatch", r"-?\d{1,15}"), ("fullmatch", r"\d{1,9}(?:\.\d{1,9})?")],
     "redis_components/connection.py:_diagnosis": lambda: [("search", words) for _, words, _, _ in _DIAGNOSES],
-    "workers/process/stat_metrics.py:_form": lambda: [
-        ("fullmatch", StatMetric("bbs/{board}/posts/{kind}", StatKind.GAUGE)._form.pattern)
-    ],
 }
 
 

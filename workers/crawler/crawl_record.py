@@ -15,7 +15,7 @@ from redis_components.server.names import crawl_name
 from redis_components.spiders import RedisMixin
 from redis_components.start_tasks.seeding import WEB
 from workers.consumers.targets import NO_CONSUMER, consumer_of
-from workers.process.stat_metrics import SETTING, stat_metrics
+from workers.process.stat_metrics import SETTING, stat_patterns
 
 from .doors import open_schemes
 from .setting_types import check_types, with_spiders_own
@@ -77,7 +77,7 @@ def check_own_settings(settings: Settings, spider: type[Spider]) -> None:
     """
     own = with_spiders_own(settings, spider)
     check_types(own)
-    stat_metrics(own.get(SETTING))
+    stat_patterns(own.get(SETTING))
 
 
 def check_consumer(service: str, consumer: str, groups: Sequence[str]) -> None:
@@ -115,7 +115,7 @@ def record_of(crawler: Crawler) -> CrawlRecord:
         consumer=consumer,
         max_items=config.max_items if config else 0,
         max_item_bytes=config.max_item_bytes if config else 0,
-        metrics={one.pattern: str(one.kind) for one in stat_metrics(crawler.settings.get(SETTING))},
+        metrics=dict.fromkeys(stat_patterns(crawler.settings.get(SETTING)), "counter"),
         schemes=tuple(sorted(open_schemes(crawler.settings) - WEB)),
         at=time.time(),
     )

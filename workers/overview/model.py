@@ -41,7 +41,7 @@ class ServiceView:
     pages_per_s: float  # of its crawlers together
     crawl: CrawlSnapshot
     fault: str = ""  # why its queues cannot be read; their figures are 0 then, and not valid
-    metrics: Mapping[str, str] = field(default_factory=dict)  # its stats that are metrics, by pattern: `counter`, `gauge`
+    metrics: Mapping[str, str] = field(default_factory=dict)  # patterns of its stats that are metrics
     process_stats: Mapping[str, float] = field(default_factory=dict)  # metrics set by single processes, summed
     groups: tuple[GroupState, ...] = ()  # of its item stream, a bounded number, by name
     spider: str = ""  # the one that it runs; "": that of its name

@@ -27,7 +27,7 @@ from redis_components.server.printable import in_words
 from workers.application import application
 from workers.fleet.consumers import without_consumer
 from workers.fleet.sizes import declared_fleet, service_records
-from workers.process.stat_metrics import readable_metrics
+from workers.process.stat_metrics import is_named
 from workers.state.beats import Beats
 from workers.state.dead_messages import DeadMessages
 from workers.state.group_runs import GroupRuns, newest_of_groups
@@ -244,11 +244,7 @@ class Reading:
         """Add the stats that its project names as metrics; services without such names cost nothing."""
         if record is None or not record.metrics or not view.is_known:
             return view
-        named = list(readable_metrics(record.metrics))
-
-        def wanted(stat: str) -> bool:
-            return any(one.values(stat) is not None for one in named)
-
+        wanted = partial(is_named, patterns=record.metrics)
         own = self.part(view.name, lambda: sums(self._client, record.keys, self.now, wanted)) or {}
         return replace(view, metrics=record.metrics, process_stats=own)
 

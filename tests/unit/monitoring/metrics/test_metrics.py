@@ -74,6 +74,7 @@ CRAWL = CrawlSnapshot(
         "start_tasks/queued": "82",
         "start_tasks/refused": "83",
         "start_tasks/taken": "84",
+        "bbs/posts": "87",
     },
 )
 CRAWLER = CrawlerRecord(
@@ -300,8 +301,8 @@ def test_every_figure_comes_out_under_its_name() -> None:
         "trawl_roll_failed": 0,
         "trawl_redis_up": 1,
         **{f'trawl_keys_readable{{part="{part}"}}': 1 for part in ("forum_list", *FLEET_PARTS, *ForumSitesReader.parts)},
+        'trawl_stat{stat="bbs/posts"}': 87,
         "trawl_foreign_values": 0,
-        "trawl_stats_left_out": 0,
         **NO_TROUBLE,
         "trawl_scrape_duration_seconds": 0.5,
     }
