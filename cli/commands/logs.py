@@ -69,7 +69,6 @@ def logs(
         lines=lines,
         since=parse_since(since).astimezone().strftime("%Y-%m-%d %H:%M:%S") if since else "",
         level=_level(level),
-        site=site,
         places=_places_of(site) if site else None,
     )
     _check(wanted)
@@ -89,7 +88,6 @@ class _Wanted:
     lines: int
     since: str
     level: int
-    site: str | None
     places: re.Pattern[str] | None  # the names of the site in texts
 
     def logs(self) -> dict[str, SlotLog]:
@@ -105,7 +103,7 @@ class _Wanted:
             line.level >= self.level
             and line.at >= self.since
             and not is_routine(line)
-            and (self.places is None or line.ids.get("site") == self.site or self.places.search(line.entry) is not None)
+            and (self.places is None or self.places.search(line.entry) is not None)
         )
 
 
@@ -221,7 +219,7 @@ class _Printer:
             if self._as_json:
                 level = logging.getLevelName(line.level)
                 at = datetime.fromisoformat(line.at) if line.at else None  # of this machine's zone
-                print_json({**line.ids, "slot": slot, "at": at, "level": level, "text": line.text})
+                print_json({"slot": slot, "at": at, "level": level, "text": line.text})
             else:
                 name = f"{slot} │ " if self._named else ""
                 self._console.print(Text.assemble((name, "cyan"), (line.shown, _STYLES.get(line.level, ""))), soft_wrap=True)

@@ -27,7 +27,7 @@ from forums.sites.http.politeness import NotAllowed
 from redis_components.frontier.holds import HoldKind
 from redis_components.scheduler import scheduler_of
 from redis_components.scrapy_glue.engine import ForCrawler, frontier_of
-from redis_components.scrapy_glue.page_tracker import current_lease, plain, silence_of
+from redis_components.scrapy_glue.page_tracker import plain, silence_of
 from redis_components.server.printable import kind_of
 from workers.breaker.hosts import BLOCKED, SiteHealth, Step, first_url, in_background, sent_again
 from workers.process import page_at_work
@@ -296,8 +296,7 @@ def watch_of(crawler: Crawler | None) -> SiteWatch | None:
 
 
 def _at_work(response: Response, site: Site, page: Mapping[str, Any]) -> PageAtWork:
-    forum, thread = (str(page.get(name) or "") for name in ("forum", "thread"))
-    return PageAtWork(url=response.url, site=site.name, kind=page["kind"], forum=forum, thread=thread, lease=current_lease())
+    return PageAtWork(url=response.url, site=site.name, kind=page["kind"])
 
 
 def _asked(request: Request | None) -> tuple[Site, dict[str, Any]] | None:

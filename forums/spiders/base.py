@@ -27,7 +27,7 @@ from forums.records.start_tasks import NEWEST_FIELDS
 from forums.sites import PageGone, Site, SiteError, UnreadablePage, isolated, site_in_use
 from forums.state.keys import ForumFleetKeys
 from redis_components.connection import Patience
-from redis_components.scrapy_glue.page_tracker import current_lease, current_page
+from redis_components.scrapy_glue.page_tracker import current_page
 from redis_components.server.untrusted_values import as_text
 from redis_components.spiders import RedisSpider
 from workers.process import page_at_work
@@ -170,14 +170,7 @@ async def _read(site: Site, response: Response, asked: Asked) -> Any:
     if leased is not None and leased.attempts:
         return await isolated.apart(site, response, asked)
     try:
-        at_work = PageAtWork(
-            url=response.url,
-            site=site.name,
-            kind=asked.kind,
-            forum=asked.forum,
-            thread=asked.thread,
-            lease=current_lease(),
-        )
+        at_work = PageAtWork(url=response.url, site=site.name, kind=asked.kind)
         with page_at_work.reading(at_work):
             return isolated.here(site, response, asked)
     except TooMuchHere:

@@ -52,12 +52,6 @@ asyncio (another Twisted reactor) Scrapy's cooperator runs callbacks of all page
 """
 
 
-def current_lease() -> str:
-    """Return the id of the lease in work; "" where that is not known, or it is settled."""
-    page = current_page.get()
-    return page.lease_id if page is not None else ""
-
-
 @dataclass(slots=True, eq=False)
 class Page:
     """A leased request (None: a start task), from its lease to its end."""

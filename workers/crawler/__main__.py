@@ -31,7 +31,6 @@ from scrapy.utils.project import get_project_settings
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.printable import in_one_line, safe_records
 from redis_components.server.variables import load_env_file
-from workers.logs.json_lines import CrawlerLog, identify
 from workers.logs.slot_log import OwnLog, SlotLog
 from workers.process import page_at_work, start_checks
 from workers.process.exit_kinds import ExitKind
@@ -77,16 +76,11 @@ def main(options: CrawlerOptions, turns: Turns | None = None) -> ExitKind:
         settings = load_settings(options)
         if turns:
             turns.begins(settings)
-        job = options.spider if options.job_of else ""
-        slot = f"{options.spider}/{options.slot.number}" if options.slot else ""
-        identify(program="crawler", node=options.node, service=options.job_of or options.spider, slot=slot, job=job)
-        log = CrawlerLog(page_at_work.fields)
-        log.take_over(settings)
         if is_first:
             configure_logging(settings)
             leave_on_memory_error(partial(_exit, ExitKind.OUT_OF_MEMORY, options.pulse_fd))
         registry = reach_redis()
-        process = CrawlerProcess(options, settings, registry, signals, log, turns)
+        process = CrawlerProcess(options, settings, registry, signals, turns)
         if is_first:
             gc.freeze()  # later it would keep for ever what the crawl before has left
         gc.enable()
@@ -100,8 +94,6 @@ def main(options: CrawlerOptions, turns: Turns | None = None) -> ExitKind:
         return process.run()
     except MemoryError:
         return ExitKind.OUT_OF_MEMORY
-    finally:
-        log.give_up()
 
 
 def _begin_process(options: CrawlerOptions, signals: StopSignals) -> None:

@@ -27,7 +27,6 @@ from redis_components.connection import connect
 from redis_components.embedded import redis_url
 from redis_components.frontier.config import FrontierConfig
 from redis_components.setting_values import number_of
-from workers.logs.json_lines import CrawlerLog
 from workers.process import memory, page_at_work, pipes
 from workers.process.exit_kinds import ExitKind, shutdown_grace
 from workers.process.heartbeat import PERIOD_S, Heartbeat
@@ -74,11 +73,10 @@ class CrawlerProcess:
         settings: Settings,
         registry: Registry,
         signals: StopSignals,
-        log: CrawlerLog,
         turns: Turns | None = None,
     ) -> None:
         self._turns = turns
-        self._options, self._registry, self._signals, self._log = options, registry, signals, log
+        self._options, self._registry, self._signals = options, registry, signals
         self._watchdog_s = number_of(settings, "WATCHDOG_TIMEOUT", WATCHDOG_S)
         self._grace_s = number_of(settings, "SHUTDOWN_GRACE", shutdown_grace())
         self._period_s = number_of(settings, "HEARTBEAT_INTERVAL", PERIOD_S)
@@ -111,7 +109,6 @@ class CrawlerProcess:
         self._run = own_run(self._record, options.owner)
 
     def _adapt(self, settings: Settings, spider: type[Spider]) -> None:
-        self._log.adapt(settings)
         adapt(settings, spider, self._options, self._url)
         if self._turns:
             self._turns.check(spider)

@@ -186,7 +186,7 @@ class Logs(Variables):
 
     log_format: Annotated[Literal["text", "json"], _LOWER] = declare(
         "text",
-        "`json`: each line is a JSON object with ids of node, slot and site"
+        "`json`: each line of worker and beat is a JSON object, those of crawlers with their slots"
         " ([operations.md](../operations.md#logs-for-a-collector))",
         rule="must be text or json",
     )

@@ -159,6 +159,6 @@ class LogStream:
         for text in lines:
             line = self._lines.read(text)
             if line.level >= self._level and line.message:
-                ids = {"slot": self._slot, **line.ids, "pid": self._pid}
+                ids = {"program": "crawler", "service": self._slot.rpartition("/")[0], "slot": self._slot, "pid": self._pid}
                 logger.log(line.level, "[%s %d] %s", self._slot, self._pid, line.message, extra={IDS: ids})
         return bool(lines)

@@ -1,12 +1,11 @@
-"""Log records as JSON, one object a line, for a collector of fields: `TRAWL_LOG_FORMAT=json`.
+"""Log records of worker and beat as JSON, one object a line, for a collector of fields: `TRAWL_LOG_FORMAT=json`.
 
 | field                                | what                                                                     |
 |--------------------------------------|--------------------------------------------------------------------------|
 | `time`                               | RFC 3339, UTC, milliseconds                                              |
 | `level`, `logger`, `message`         | as in `logging`                                                          |
 | `exception`                          | the traceback, where one was logged                                      |
-| `program`, `node`, `service`, `slot` | the source: worker, beat, crawler …; `pid` too; `job` of a finite crawl  |
-| `site`, `url`, `kind`                | the page that was being read at that time                                |
+| `program`, `node`, `service`, `slot` | the source: worker, beat, or the crawler of a slot; `pid` too            |
 
 A field that is unknown is left out. Foreign text cannot act on a terminal, and no line break stands within a line.
 
@@ -22,18 +21,13 @@ import logging.handlers
 import os
 import queue
 import time
-from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from redis_components.server.printable import in_json, printable
 from workers.environment.variables import Logs
-
-if TYPE_CHECKING:
-    from scrapy.settings import BaseSettings
-
 
 _identity: dict[str, Any] = {}
 
@@ -43,21 +37,12 @@ def identify(**fields: Any) -> None:
     _identity.update({name: value for name, value in fields.items() if value not in ("", None)})
 
 
-def identity() -> dict[str, Any]:
-    """Return the fields of this process's identity."""
-    return dict(_identity)
-
-
 IDS = "trawl_ids"
 """Attribute of a record: more fields, which stand over this process's own (`logger.log(…, extra={IDS: {"slot": "books/0"}})`)."""
 
 
 class JsonFormatter(logging.Formatter):
-    """A record as one line of JSON; `now` has the process's present fields, for records without their own."""
-
-    def __init__(self, now: Callable[[], Mapping[str, str]] = dict) -> None:
-        super().__init__()
-        self._now = now
+    """A record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -68,9 +53,7 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        ids = getattr(record, IDS, None)
-        of_others = ids if isinstance(ids, Mapping) else self._now()
-        fields = {**line, "pid": os.getpid(), **identity(), **of_others}
+        fields = {**line, "pid": os.getpid(), **_identity, **getattr(record, IDS, {})}
         safe = {name: printable(value) if isinstance(value, str) else value for name, value in fields.items()}
         return in_json(msgspec.json.encode(safe, enc_hook=str).decode())
 
@@ -80,36 +63,6 @@ def use_json(logger: logging.Logger) -> None:
     if Logs.read().log_format == "json":
         for handler in logger.handlers:
             handler.setFormatter(JsonFormatter())
-
-
-class CrawlerLog:
-    """The log of a crawl. Scrapy makes a new handler, with a formatter of text, when a crawl begins: JSON needs a handler that
-    stays, in place of Scrapy's. A project that logs to a file, or not at all, keeps its own way.
-    """
-
-    def __init__(self, now: Callable[[], Mapping[str, str]] = dict) -> None:
-        self._now = now
-        self._handler: logging.Handler | None = None
-
-    def take_over(self, settings: BaseSettings) -> None:
-        """Take Scrapy's logging over before it sets its own up. Raises ConfigError."""
-        if Logs.read().log_format != "json" or settings.get("LOG_FILE") or not settings.getbool("LOG_ENABLED"):
-            return
-        self._handler = logging.StreamHandler()
-        self._handler.setFormatter(JsonFormatter(self._now))
-        self.adapt(settings)
-        logging.getLogger().addHandler(self._handler)
-        settings.set("LOG_ENABLED", False, priority="cmdline")
-
-    def adapt(self, settings: BaseSettings) -> None:
-        """Apply the spider's own level."""
-        if self._handler:
-            self._handler.setLevel(settings.get("LOG_LEVEL"))
-
-    def give_up(self) -> None:
-        """Take the handler out again, at the end of the crawl."""
-        if self._handler:
-            logging.getLogger().removeHandler(self._handler)
 
 
 MOST_LINES = 10_000  # that wait

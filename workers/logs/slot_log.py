@@ -1,4 +1,4 @@
-"""The log file of one crawler slot, and the lines in it: text or JSON with time and level.
+"""The log file of one crawler slot, and the lines in it: text with time and level.
 
 Every process that fills the slot appends to the file, and it is rotated when it has grown. A crawler's standard output and error
 go to it, so that everything is in it: Python's logging, an uncaught traceback, `faulthandler`, the C library. Nothing stands
@@ -17,19 +17,15 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
-
-import msgspec
 
 from redis_components.embedded import data_dir
 from redis_components.embedded.files import FILE, private_folder
 from redis_components.server.names import below, service_name, slot_number
-from redis_components.server.printable import log_entry
 from workers.environment.variables import Logs
 
 _FILE = re.compile(r"(?P<spider>.+)-(?P<number>\d+)\.log")
@@ -185,13 +181,12 @@ _NUMBERS = {name: getattr(logging, name) for name in LEVELS}
 class LogLine:
     """One line. `at` sorts as time does; a line without one has that of the entry that it belongs to."""
 
-    text: str  # as it stands in the file; of JSON its readable form, several lines where it has a traceback
+    text: str  # as it stands in the file
     message: str  # without time and level
     at: str = ""  # `2026-01-02 03:04:05`, local time; "": unknown
     level: int = logging.ERROR  # as in `logging`
     head: bool = False  # it begins an entry
     entry: str = ""  # the message of the line that begins its entry
-    ids: Mapping[str, Any] = field(default_factory=dict)  # of JSON: its subject (site, url …), and its source
 
     @property
     def shown(self) -> str:
@@ -220,9 +215,6 @@ class LineReader:
         self._level = logging.ERROR
 
     def read(self, text: str) -> LogLine:
-        if text.startswith("{") and (line := _from_json(text)):
-            self._at, self._level, self._entry = line.at, line.level, line.message
-            return line
         if m := _HEAD.match(text):
             self._at = m["at"].replace("T", " ")
             self._level = _NUMBERS.get(m["level"] or m["old_level"], logging.INFO)
@@ -231,37 +223,6 @@ class LineReader:
         if self._level < logging.ERROR and _ALARM.match(text.lstrip(" ")):  # of an entry they are indented
             self._level, self._entry = logging.ERROR, ""
         return LogLine(text=text, message=text, at=self._at, level=self._level, entry=self._entry)
-
-
-class _Record(msgspec.Struct):
-    """A line of `workers.logs.json_lines`."""
-
-    time: datetime
-    level: str
-    logger: str
-    message: str
-    exception: str = ""
-
-
-_RECORD_FIELDS = frozenset(_Record.__struct_fields__)
-
-
-def _from_json(text: str) -> LogLine | None:
-    try:
-        record, fields = msgspec.json.decode(text, type=_Record), msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        return None  # JSON printed by other code
-    at = record.time.astimezone().strftime("%Y-%m-%d %H:%M:%S")
-    message = log_entry(f"{record.logger}: {record.message}" + (f"\n{record.exception}" if record.exception else ""))
-    return LogLine(
-        text=f"{at} {record.level} {message}",
-        message=message,
-        at=at,
-        level=_NUMBERS.get(record.level, logging.INFO),
-        head=True,
-        entry=message,
-        ids={name: value for name, value in fields.items() if name not in _RECORD_FIELDS},
-    )
 
 
 FIRST_BYTES = 64 * 1024  # of a file's end; four times as many when that was not enough
@@ -288,7 +249,7 @@ def last_lines(log: SlotLog, n: int, *, since: str = "", fits: Fits | None = Non
 def last_words(log: SlotLog, n: int = 20) -> list[str]:
     """Return at most `n` lines, oldest first, and 200 characters of each: the last output of a process before its death."""
     try:
-        return [part[:200] for line in last_lines(log, n) for part in line.text.split("\n")][-n:]
+        return [line.text[:200] for line in last_lines(log, n)]
     except OSError:
         return []
 

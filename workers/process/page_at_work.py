@@ -30,9 +30,6 @@ class PageAtWork(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     site: str
     kind: str = ""
-    forum: str = ""
-    thread: str = ""
-    lease: str = ""  # of its request
     since: float = msgspec.field(default_factory=time.monotonic)  # of this machine
 
     @property
@@ -71,15 +68,6 @@ def reading(page: PageAtWork) -> Iterator[None]:
 def now() -> PageAtWork | None:
     """Return the page that this process reads; from any thread."""
     return _now
-
-
-def fields() -> dict[str, str]:
-    """Return the page as fields for a log line."""
-    page = _now
-    if page is None:
-        return {}
-    known = {name: value for name in ("forum", "thread", "lease") if (value := getattr(page, name))}
-    return {"site": page.site, "url": page.url[:_LONGEST], "kind": page.kind, **known}
 
 
 def share(descriptor: int) -> None:
