@@ -37,9 +37,8 @@ from redis_components.server.variables import load_env_file, refuse_example_secr
 from workers.application import application
 from workers.environment.variables import Fleet
 from workers.fleet.sizes import default_fleet, node_crawlers
-from workers.logs.follow import stream_level
-from workers.logs.json_lines import identify, never_wait, use_json
 from workers.logs.slot_log import LogLimits
+from workers.logs.worker_log import identify, never_wait, stream_level, use_json
 from workers.node.worker_setup import broker_of, load_ahead, own_tasks
 from workers.process import start_checks
 from workers.process.exit_kinds import shutdown_grace

@@ -23,7 +23,7 @@ from redis_components.embedded import data_dir
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.names import node_name
 from workers.fleet.sizes import declared_fleet, default_fleet
-from workers.logs.json_lines import never_wait
+from workers.logs.worker_log import never_wait
 from workers.node.health import NodeHealth, StatusFile, folder_fault
 from workers.node.heartbeat import MachineWatch, NodeBeat
 from workers.node.host import NODE

@@ -23,8 +23,7 @@ from cli.views.output import complain, print_json
 from cli.views.tables import console
 from redis_components.embedded import data_dir
 from redis_components.errors import TrawlError, check_choice, did_you_mean
-from workers.logs.follow import LogFollower
-from workers.logs.slot_log import LEVELS, LineReader, LogLine, SlotLog, is_routine, last_lines, slot_logs
+from workers.logs.slot_log import LEVELS, LineReader, LogFollower, LogLine, SlotLog, is_routine, last_lines, slot_logs
 from workers.state.registry import CrawlerRecord, Registry
 
 LOOK_S = 0.2  # between two looks for new lines

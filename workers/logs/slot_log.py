@@ -3,7 +3,7 @@
 Every process that fills the slot appends to the file, and it is rotated when it has grown. A crawler's standard output and error
 go to it, so that everything is in it: Python's logging, an uncaught traceback, `faulthandler`, the C library. Nothing stands
 between a crawler and its file: a worker that hangs, or dies, neither holds it up nor loses its last lines. Readers of the lines
-read the file (`workers.logs.follow`).
+read the file, also while it is written, through rotations and restarts of the slot's process (`LogFollower`).
 
 A line with a time and a level begins an entry; following lines without them belong to it (a traceback, a list of Scrapy's).
 Output without logging, such as the C library's, has neither; it counts as an error where it looks like one.
@@ -22,6 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import BinaryIO
 
 from redis_components.embedded import data_dir
 from redis_components.embedded.files import FILE, private_folder
@@ -282,3 +283,77 @@ def _parse(data: bytes, *, whole: bool, entries: bool) -> list[LogLine]:
         return lines[1:]  # the first may be a part of one
     first = next((place for place, line in enumerate(lines) if line.head), len(lines))
     return lines[first:]  # earlier lines belong to an entry that begins before this part
+
+
+CHUNK = 64 * 1024
+MOST_BYTES = 1024 * 1024  # in one call
+LONGEST_LINE = 64 * 1024  # characters; a longer one is cut into several
+
+
+class LogFollower:
+    """New lines of a slot's log, again and again: `read` returns at once with what there is. Not for two threads."""
+
+    def __init__(self, log: SlotLog, *, from_start: bool = False) -> None:
+        """Follow from the end of the file as it is now, or from its start. It need not exist yet."""
+        self._log = log
+        self._file: BinaryIO | None = None
+        self._rest = b""
+        self._leave = False  # the file was rotated away: looked at once more, then left
+        if not from_start and (file := self._open()):
+            file.seek(0, 2)
+
+    def read(self) -> list[str]:
+        """Return the complete lines since the last call, at most about 1 MiB; more at the next one. Raises OSError."""
+        data = b""
+        while len(data) < MOST_BYTES and (file := self._file or self._open()):
+            if chunk := file.read(CHUNK):
+                data += chunk
+            elif self._leave:
+                self._go_on_after(file)
+            elif not self._rotated(file):
+                break
+            else:
+                # The writer has renamed it, and may write once more to it before it continues in the new one.
+                self._leave = True
+                break
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > LONGEST_LINE:
+            lines, self._rest = [*lines, self._rest], b""
+        return [line.decode(errors="replace").rstrip("\r") for line in lines]
+
+    def position(self) -> int:
+        """Return the offset in the youngest file from which on `read` will read."""
+        return self._file.tell() if self._file else 0
+
+    def close(self) -> None:
+        if self._file:
+            self._file.close()
+            self._file = None
+
+    def _open(self, age: int = 0) -> BinaryIO | None:
+        self.close()
+        with suppress(FileNotFoundError):
+            self._file = self._log.file(age).open("rb", buffering=0)
+            self._leave = False
+        return self._file
+
+    def _rotated(self, file: BinaryIO) -> bool:
+        """Return True if the file is no longer the current one; an emptied file is read from its start."""
+        if not self._log.is_current(file.fileno()):
+            return self._log.path.exists()  # else between two names
+        if os.fstat(file.fileno()).st_size < file.tell():
+            file.seek(0)
+        return False
+
+    def _go_on_after(self, file: BinaryIO) -> None:
+        """Continue with the file that was begun after this one: after several rotations that is not the youngest."""
+        here = os.fstat(file.fileno())
+        younger = 0
+        for age in range(1, self._log.limits.kept + 1):
+            try:
+                if os.path.samestat(here, self._log.file(age).stat()):
+                    break
+            except FileNotFoundError:
+                break
+            younger = age
+        self._open(younger)  # if it was not found, it is deleted by now: that is the oldest one left

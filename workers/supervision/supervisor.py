@@ -21,8 +21,8 @@ from enum import StrEnum
 from functools import partial
 
 from redis_components.errors import ConfigError
-from workers.logs.follow import LogStream
 from workers.logs.slot_log import SlotLog
+from workers.logs.worker_log import LogStream
 from workers.process.config_digest import config_digest
 from workers.process.exit_kinds import MARGIN_S, RELEASE_TIMEOUT_S, SHUTDOWN_GRACE_S, Exit, ExitKind
 from workers.process.exit_kinds import VARIABLE as GRACE_VARIABLE

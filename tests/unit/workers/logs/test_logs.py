@@ -16,9 +16,8 @@ import pytest
 from redis_components.errors import ConfigError
 from tests.support.fleet import ROOT
 from tests.support.processes import wait_until
-from workers.logs.follow import LogFollower, LogStream
-from workers.logs.json_lines import PatientHandler
-from workers.logs.slot_log import LineReader, LogLimits, SlotLog, slot_logs
+from workers.logs.slot_log import LineReader, LogFollower, LogLimits, SlotLog, slot_logs
+from workers.logs.worker_log import LogStream, PatientHandler
 
 
 @pytest.fixture

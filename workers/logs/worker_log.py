@@ -1,4 +1,8 @@
-"""Log records of worker and beat as JSON, one object a line, for a collector of fields: `TRAWL_LOG_FORMAT=json`.
+"""The log of worker and beat: its crawlers' lines among its own, as text or JSON (`TRAWL_LOG_FORMAT=json`), one object a line.
+
+`LogStream` copies a crawler's lines, with slot and process id: `[forum_detail/2 4711] engine: Spider closed`. They are read from
+the crawler's file, in a thread. So a worker whose terminal or pipe is blocked holds up no crawler. `never_wait` keeps a process
+that supervises from blocking on a terminal, a pipe or a disk: lines that cannot be written in time are dropped.
 
 | field                                | what                                                                     |
 |--------------------------------------|--------------------------------------------------------------------------|
@@ -9,8 +13,7 @@
 
 A field that is unknown is left out. Foreign text cannot act on a terminal, and no line break stands within a line.
 
-`identify` names the source of this process's lines. `never_wait` keeps a process that supervises from blocking on a
-terminal, a pipe or a disk: lines that cannot be written in time are dropped.
+`identify` names the source of this process's lines.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import logging
 import logging.handlers
 import os
 import queue
+import threading
 import time
 from datetime import UTC, datetime
 from typing import Any
@@ -28,6 +32,8 @@ import msgspec
 
 from redis_components.server.printable import in_json, printable
 from workers.environment.variables import Logs
+
+from .slot_log import LineReader, LogFollower, SlotLog
 
 _identity: dict[str, Any] = {}
 
@@ -112,3 +118,75 @@ def never_wait() -> None:
         if logger.handlers and not any(isinstance(handler, PatientHandler) for handler in logger.handlers):
             handlers, logger.handlers = logger.handlers, []
             logger.addHandler(PatientHandler(handlers))
+
+
+EVERY_S = 0.5
+OFF = "OFF"
+_NOTHING = logging.CRITICAL + 1
+
+logger = logging.getLogger("trawl.crawler")
+
+
+def stream_level() -> int:
+    """Return the lowest level of crawlers' lines that their worker shows, from TRAWL_LOG_STREAM. Raises ConfigError."""
+    name = Logs.read().log_stream
+    return _NOTHING if name == OFF else int(getattr(logging, name))
+
+
+class LogStream:
+    """Passes on what is written to a slot's log from now on. `start`, then `new_process` for each crawler, then `stop`."""
+
+    def __init__(self, log: SlotLog, slot: str) -> None:
+        self._follower = LogFollower(log)
+        self._lines = LineReader()
+        self._slot = slot
+        self._pid = 0
+        self._level = stream_level()
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"log {slot}", daemon=True)
+
+    def start(self) -> None:
+        if self._level < _NOTHING:
+            self._thread.start()
+
+    def new_process(self, pid: int) -> None:
+        """Begin the output of a new crawler process."""
+        self._pid = pid
+        self._lines.new_process()
+
+    def drain(self, timeout_s: float = 0.2) -> None:
+        """Pass on the crawler's last lines, if the worker's log accepts them."""
+        if self._level < _NOTHING and self._lock.acquire(timeout=timeout_s):
+            try:
+                self._pass_on()
+            finally:
+                self._lock.release()
+
+    def stop(self) -> None:
+        """Stop, after passing on the last lines, if the worker's log takes them."""
+        self._ended.set()
+        self.drain()
+        if self._lock.acquire(blocking=False):  # else its thread is stuck, and may still read
+            self._follower.close()
+            self._lock.release()
+
+    def _run(self) -> None:
+        while not self._ended.wait(EVERY_S):
+            with self._lock:
+                while not self._ended.is_set() and self._pass_on():
+                    time.sleep(0)  # a chatty crawler must not keep the supervisor from its turn
+
+    def _pass_on(self) -> bool:
+        try:
+            lines = self._follower.read()
+        except OSError as error:
+            logger.warning("[%s] its log cannot be read: %s", self._slot, error)
+            self._ended.set()
+            return False
+        for text in lines:
+            line = self._lines.read(text)
+            if line.level >= self._level and line.message:
+                ids = {"program": "crawler", "service": self._slot.rpartition("/")[0], "slot": self._slot, "pid": self._pid}
+                logger.log(line.level, "[%s %d] %s", self._slot, self._pid, line.message, extra={IDS: ids})
+        return bool(lines)

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from workers.logs import json_lines as own_identity
-from workers.logs.follow import LogStream
-from workers.logs.json_lines import JsonFormatter, identify
+from workers.logs import worker_log as own_identity
 from workers.logs.slot_log import SlotLog
+from workers.logs.worker_log import JsonFormatter, LogStream, identify
 
 
 @pytest.fixture(autouse=True)
