@@ -25,23 +25,12 @@ from forums.state.thread_records import ThreadRecord, look_up
 from forums.storage import Database, checks, comments, posts, revisions
 from redis_components.admin.find_entries import Entry, EntryLocation, Search, find
 from redis_components.admin.inspector import CrawlRecords
-from redis_components.keys import CrawlKeys
 from redis_components.server.untrusted_values import server_time
 from workers.overview.model import Overview
 from workers.overview.reader import OverviewReader
 
 from .model import forum_sites
-from .why_trail import (
-    describe_entry,
-    describe_reading,
-    earlier_texts,
-    first_shown,
-    instant,
-    lane_of,
-    place_in_list,
-    refused_by_robots,
-    slowed_by_limits,
-)
+from .why_trail import describe_entry, describe_reading, instant, lane_of, refused_by_robots, slowed_by_limits
 
 _LONGEST = 2_000  # characters of a path: two places in it that may hold anything cost the square
 _PLACE = re.compile(r"\{(\w+)(:path)?\}")
@@ -170,14 +159,14 @@ def why(client: redis.Redis, database: Database | None, url: str) -> Why:
     _record(client, found)
     _rows(database, found)
     if found.site is None:
-        _no_site(client, found, sites, list(wrong))
+        _no_site(found, sites, list(wrong))
     else:
         _limited(client, found)
         _seeding(OverviewReader(client).read_sites(found.site), found)
     if found.board is not None and found.thread is None:
         found.findings.insert(0, Finding(state="list", sentence=_LIST))
     elif not found.is_known:
-        found.findings.insert(0, Finding(state="never seen", sentence=_never(database, found)))
+        found.findings.insert(0, Finding(state="never seen", sentence=_never(found)))
     for site in (one for one in mine if one.name == found.site):
         if sentence := refused_by_robots(client, CrawlRecords(client).keys_of(FORUM_DETAIL), site, url):
             found.findings.insert(0, Finding(state="refused", sentence=sentence))
@@ -261,11 +250,6 @@ def _rows(database: Database | None, found: Why) -> None:
     found.rows = _stored(database, found.site, "post", posts, posts.c.title, wanted)
     of_page = comments.c.url == found.url
     found.rows += _stored(database, found.site, "comment", comments, comments.c.body, of_page)
-    if found.thread is not None and (sentence := first_shown(database, found.site, found.thread)):
-        found.add("seeded", sentence)
-    ids = {kind: [one.id for one in found.rows if one.row == kind] for kind in ("post", "comment")}
-    for sentence in earlier_texts(database, found.site, {kind: names for kind, names in ids.items() if names}):
-        found.add("history", sentence)
     query = select(func.count()).select_from(comments).where(comments.c.site == found.site, of_page)
     for row in database.rows(query.limit(1)):
         found.more_rows = max(0, int(row[0]) - MOST_ROWS)
@@ -293,34 +277,12 @@ def _stored(database: Database, site: str, kind: str, table: Table[Any], text: A
 # the scans that should have shown it
 
 
-def _no_site(client: redis.Redis, found: Why, sites: Sequence[Site], wrong: Sequence[str]) -> None:
+def _no_site(found: Why, sites: Sequence[Site], wrong: Sequence[str]) -> None:
     place, known = shown(place_of(found.url)), ", ".join(one.name for one in sites) or "none"
     also = f"; the files of {', '.join(wrong)} are wrong (trawl sites check)" if wrong else ""
     found.add(
         "no site", f"no site file has {place}, so the forum services refuse it (sites: {known}{also}): add it to `also_allowed`"
     )
-    for name, record in CrawlRecords(client).all().items():
-        seen = _fingerprint_seen(client, record.keys, found.url)
-        if seen is not None and name not in (FORUM_LIST, FORUM_DETAIL):
-            word = (
-                "has its fingerprint: it was stored once, and is a duplicate"
-                if seen
-                else "does not have its fingerprint: it was never stored"
-            )
-            found.add("duplicate" if seen else "seeding", f"{name}: the dupefilter {word} (as GET, with Scrapy's fingerprints)")
-
-
-def _fingerprint_seen(client: redis.Redis, keys: CrawlKeys, url: str) -> bool | None:
-    """Return True if a plain set of fingerprints has the URL; None for other dupefilters, which cannot be queried without
-    adding.
-    """
-    if keys.custom_dupefilter or client.type(keys.dupefilter) != b"set":
-        return None
-    from scrapy import Request
-    from scrapy.utils.request import fingerprint
-
-    operands: Any = keys.dupefilter, fingerprint(Request(url))
-    return bool(client.sismember(*operands))
 
 
 def _seeding(view: Overview, found: Why) -> None:
@@ -348,13 +310,12 @@ def _limited(client: redis.Redis, found: Why) -> None:
         found.add("limits", sentence)
 
 
-def _never(database: Database | None, found: Why) -> str:
+def _never(found: Why) -> str:
     if found.site is None:
         return "nothing in Redis or in the database holds this URL, and no site file names its place"
     thread = f"thread {found.thread}" if found.thread else "this URL"
     where = f"board {found.board}" if found.board else "its board (below)"
-    place = place_in_list(database, found.site, found.thread) if database and found.thread else ""
     return (
         f"nothing in Redis or in the database holds {thread}: no scan has shown it. A scan of {where} should; it may stand deeper"
-        f" than scans go (trawl forums backfill), or its board is not listed{f'. {place[0].upper()}{place[1:]}' if place else ''}"
+        " than scans go (trawl forums backfill), or its board is not listed"
     )
