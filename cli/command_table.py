@@ -91,7 +91,6 @@ RENAMED = {  # until the release after 0.1
     "crawl": "crawl-once",
     "acl": "config acl",
     "systemd": "config systemd",
-    "notify": "events notify",
 }
 HELP = ("-h", "--help")
 

@@ -1,4 +1,4 @@
-"""`trawl events`: follow stored posts, the outputs of events, and messages to people."""
+"""`trawl events`: follow stored posts, and the outputs of events."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import msgspec
 import typer
 from rich.cells import cell_len, set_cell_size
 
-from cli.access import redis_client, running_client, running_url
+from cli.access import redis_client, running_url
 from cli.names import check_site, parse_since
 from cli.views.options import AsJson, Newest, OnlySite, Since, command_group
 from cli.views.output import PIPE_WIDTH, complain, counted, echo, report
@@ -22,8 +22,6 @@ from cli.views.tables import Columns, show
 from forums.events.alerts import alerts_as_rules
 from forums.events.cursors import Cursors
 from forums.events.expression import ROWS, Filter, Subject, Undecided, parse
-from forums.events.messages import NotifyOptions, Trouble, send, send_alarms
-from forums.events.outputs import NotTaken
 from forums.events.rules import Rules, load
 from forums.storage import StorageError
 from forums.storage.read.event_reader import Event, EventLog
@@ -32,15 +30,12 @@ from forums.storage.write.event_log import Position
 from redis_components.errors import ConfigError, RedisUnavailable, check_choice, unknown_name
 from redis_components.server.printable import in_one_line
 from redis_components.server.url import impatient
-from workers.overview import OverviewReader, problems
 
 _LOOK_S = 1.0
 _STEP = 500
 _NARROWEST = 20
 
 app = command_group()
-notify = command_group(help="Messages to people: a test, and alarms without a running fleet.")
-app.add_typer(notify, name="notify")
 
 
 @app.command()
@@ -193,16 +188,13 @@ def list_outputs(as_json: AsJson = False) -> int:
 def refused(
     output: Annotated[str, typer.Argument(metavar="OUTPUT", help="Name of the output.")],
     limit: Newest = 20,
-    again: Annotated[bool, typer.Option("--again", help="Send all of them again.")] = False,
 ) -> int:
-    """Show the events that an output refused, with its answers, or send them again."""
+    """Show the events that an output refused, with its answers. `trawl events replay` sends events again."""
     rules = rules_file()
     check_output(output, rules)
     with stored_data() as database:
         cursors, log = Cursors(database), EventLog(database)
-        found = cursors.refused(output, 10_000 if again else limit)
-        if again:
-            return _again(output, rules, cursors, log)
+        found = cursors.refused(output, limit)
         reasons = {position: reason for position, _, reason in found}
         for event in log.at(reasons):
             echo(f"{event.position}  {event.type}  {event.id}: {reasons[event.at]}")
@@ -236,15 +228,6 @@ def replay(
     return 0
 
 
-def _again(output: str, rules: Rules, cursors: Cursors, log: EventLog) -> int:
-    from forums.events.publish import redeliver
-
-    with redis_client() as client:
-        taken, left = redeliver(output, rules, client, cursors, log)
-    echo(f"{taken:,} events were taken, {left:,} are still refused.")
-    return int(left > 0)
-
-
 def rules_file() -> Rules:
     """Return the rules, with the alerts if a Redis answers. Raises ConfigError where there are no outputs."""
     rules, alerts = load(), Rules({}, {})
@@ -260,39 +243,3 @@ def check_output(output: str, rules: Rules) -> None:
     """Raise ConfigError for an unknown output."""
     if output not in rules.outputs:
         raise unknown_name("output", output, rules.outputs)
-
-
-@notify.command("test")
-def send_test(
-    output: Annotated[str | None, typer.Argument(metavar="OUTPUT", help="Only this output.")] = None,
-) -> int:
-    """Send a test message to the outputs of the kind notify. Exit code 1: one was not taken."""
-    rules = rules_file()
-    if output is not None:
-        check_output(output, rules)
-    chosen = {name: one for name, one in rules.outputs.items() if isinstance(one, NotifyOptions) and output in (None, name)}
-    if not chosen:
-        raise ConfigError('the rules file has no such output of the kind notify: add one with kind = "notify" (docs/events.md)')
-    failed = 0
-    for name, options in chosen.items():
-        try:
-            send(name, options, "Trawl: test", "This is a test message of Trawl. Nothing is wrong.")
-            echo(f"{name}: sent")
-        except NotTaken as error:
-            echo(f"{name}: {error}")
-            failed += 1
-    return int(failed > 0)
-
-
-@notify.command()
-def alarms() -> int:
-    """Send what `trawl status` shows now to the outputs with `alarms = true`, as the fleet does every 30 s.
-
-    For cron on another machine: a dead fleet cannot report its own death. Exit code 1: something needs attention.
-    """
-    rules = rules_file()
-    with running_client(code=1) as client:
-        troubles = [Trouble(one.what, one.fix) for one in problems(OverviewReader(client).read())]
-        for name, outcome in send_alarms(client, rules, troubles).items():
-            echo(f"{name}: {outcome}")
-    return int(bool(troubles))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -113,12 +113,6 @@ class Cursors:
     def counts(self) -> dict[str, int]:
         """Return the number of refused events by output."""
         return {row[0]: row[1] for row in self._database.rows(select(dead.c.output, func.count()).group_by(dead.c.output))}
-
-    def forget(self, name: str, positions: Collection[Position]) -> None:
-        """Delete refused events."""
-        with self._database.writing() as connection:
-            for seq, place in positions:
-                connection.execute(delete(dead).where(dead.c.output == name, dead.c.seq == seq, dead.c.place == place))
 
 
 def _is(cursor: Cursor) -> ColumnElement[bool]:

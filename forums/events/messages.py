@@ -98,11 +98,6 @@ class NotifyOptions(OutputOptions):
         return Taken(number=len(chosen))
 
 
-def send(name: str, options: NotifyOptions, title: str, body: str) -> None:
-    """Send one message. Raises NotTaken if the service does not accept it, ConfigError if it never can."""
-    _send(service_of(name, options), title, body)
-
-
 def _send(service: Any, title: str, body: str) -> None:
     """Send one message by a prepared service."""
     try:
@@ -268,7 +263,7 @@ def send_alarms(client: redis.Redis, rules: Rules, troubles: Sequence[Trouble]) 
         outcomes[name] = "quiet"
         if found.started or found.over:
             try:
-                send(name, options, *alarm_message(found))
+                _send(service_of(name, options), *alarm_message(found))
                 outcomes[name] = "sent"
             except NotTaken as error:
                 logger.warning("output %s did not get %d alarms: %s", name, len(found.started) + len(found.over), error)

@@ -239,23 +239,3 @@ def _troubles(known: Mapping[str, Cursor], results: Mapping[str, OutputResult]) 
     failing = {name: one for name, one in known.items() if name in results and one.failures > 1}
     reasons = {name: " ".join((one.error or "no reason is known").split()) for name, one in failing.items()}
     return {name: f"takes no events, they wait: {why}" for name, why in reasons.items()}
-
-
-def redeliver(name: str, rules: Rules, client: redis.Redis, cursors: Cursors, log: EventLog) -> tuple[int, int]:
-    """Deliver the events that output `name` refused, one at a time; return how many it accepted, and how many are left.
-
-    Events that are not kept any more are dropped from the list. Raises NotTaken if the output accepts nothing now.
-    """
-    refused = [position for position, _, _ in cursors.refused(name)]
-    events = {event.at: event for event in log.at(refused)}
-    options, to = rules.outputs[name], Delivery(name, client, log.end())
-    taken = left = 0
-    for position in refused:
-        event = events.get(position)
-        if event is not None:
-            if options.deliver(to, rules.judged(options, [event], JudgingTime())[1] or [event]).refused:
-                left += 1
-                continue
-            taken += 1
-        cursors.forget(name, [position])
-    return taken, left

@@ -103,8 +103,6 @@ SHOWING = {
     *(
         "mcp",
         "nodes",
-        "events notify alarms",
-        "events notify test",
         "read",
         "schedule list",
         "search",
