@@ -64,18 +64,6 @@ class UrlsBody(Body):
     unique: bool = Field(False, description="Leave out what the crawl requested before.")
 
 
-class LimitsBody(Body):
-    """Limits of a site over all crawlers; omitted ones are not set."""
-
-    rate: float | None = Field(None, description="Requests per second.")
-    burst: int | None = Field(None, description="Requests that may be sent at once after a pause; 1 by default.")
-    concurrency: int | None = Field(None, description="Requests at a time.")
-    weight: int | None = Field(None, description="Requests that it gets where another limited site gets one; 1 by default.")
-    per_hour: int | None = Field(None, description="Requests in any hour.")
-    per_day: int | None = Field(None, description="Requests in any 24 hours.")
-    quiet: str | None = Field(None, max_length=200, description="Nothing is sent in these hours: 01:00-06:00 Europe/Berlin.")
-
-
 class ReasonBody(Body):
     """Reason of an act, for the audit."""
 

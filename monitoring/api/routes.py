@@ -1,4 +1,4 @@
-"""`/api/v1`: jobs, services, limits, and runs of groups of spiders."""
+"""`/api/v1`: jobs, services, and runs of groups of spiders."""
 
 from __future__ import annotations
 
@@ -13,18 +13,14 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import Field
 
 from monitoring.source import CachedOverview, Source, readiness
-from redis_components.admin import lanes
 from redis_components.admin.inspector import CrawlRecords, snapshot
 from redis_components.connection import explain
 from redis_components.errors import ConfigError, RedisUnavailable, TrawlError, unknown_name
 from redis_components.frontier.holds import HoldKind
-from redis_components.keys import limits_key
-from redis_components.politeness import limits
-from redis_components.politeness.limits import LaneLimits
 from redis_components.server.names import service_name
 from redis_components.server.printable import in_one_line, masked_values
 from redis_components.start_tasks.seeding import Pushed
-from workers.fleet.holds import Target, hold, overview, resume
+from workers.fleet.holds import Target, hold, resume
 from workers.fleet.roll import start_roll
 from workers.fleet.seed_urls import seed_urls
 from workers.fleet.sizes import declared_fleet, desired_fleet, scale
@@ -39,39 +35,10 @@ from workers.state.rolls import RollNote
 from workers.state.services import Autoscaling
 
 from .access import Guesses, Tokens, audited
-from .entrance import AsciiJson, Body, Entrance, JobBody, LimitsBody, ReasonBody, SizeBody, UrlsBody
+from .entrance import AsciiJson, Body, Entrance, JobBody, ReasonBody, SizeBody, UrlsBody
 
 BY = "the API"
 JsonObject = dict[str, Any]
-
-
-def limit_routes(client: redis.Redis) -> APIRouter:
-    """Return the routes of limits. Acts are audited in the words of the command, so that `trawl audit --act limit` shows both."""
-    routes = APIRouter(prefix="/api/v1/limits")
-
-    @routes.get("")
-    def list_limits() -> list[JsonObject]:
-        """List every site that has limits, or asked to be left alone."""
-        return lanes.as_dicts(client, limits_key())
-
-    @routes.post("/{site}")
-    def limit_site(site: str, body: LimitsBody, request: Request) -> list[JsonObject]:
-        """Limit a site; these limits replace the former ones, and those of the site file."""
-        given = body.model_dump(exclude_none=True)
-        with audited(client, request, ["limit", site, *(f"--{name.replace('_', '-')}={value}" for name, value in given.items())]):
-            if not given or ("burst" in given and "rate" not in given):
-                raise ConfigError("name a limit, and with burst a rate; …/remove removes the present limits")
-            limits.change(client, limits_key(), site, LaneLimits.of(**given, by=BY))
-            return lanes.as_dicts(client, limits_key(), site)
-
-    @routes.post("/{site}/remove")
-    def remove_limits(site: str, request: Request) -> list[JsonObject]:
-        """Remove the limits of a site, and end a wait that it asked for."""
-        with audited(client, request, ["limit", site, "--remove"]):
-            limits.change(client, limits_key(), site, None)
-            return lanes.as_dicts(client, limits_key())
-
-    return routes
 
 
 MOST_FAULTS = 5  # wrong values
@@ -103,7 +70,6 @@ def create_api(client: redis.Redis, tokens: Tokens, url: str) -> FastAPI:
     app.include_router(_reading(client), prefix="/api/v1")
     app.include_router(_jobs(client), prefix="/api/v1/jobs")
     app.include_router(_services(client), prefix="/api/v1/services/{service}")
-    app.include_router(limit_routes(client))
     app.include_router(run_routes(client), prefix="/api/v1")
     return app
 
@@ -157,11 +123,6 @@ def _reading(client: redis.Redis) -> APIRouter:
             sizes = {"start_tasks": crawl.start_tasks, "ready": crawl.ready, "leased": crawl.leased, "items": crawl.items}
             found[name] = {"size": size, "running": running, **sizes, "dead": crawl.dead, "refused_items": crawl.bad_items}
         return found
-
-    @routes.get("/holds")
-    def list_holds() -> dict[str, str]:
-        """List the services and sites that are paused, drained or stopped."""
-        return {one.what: str(one.hold) for one in overview(client)}
 
     return routes
 
