@@ -10,31 +10,25 @@ from pathlib import Path
 import redis
 
 from redis_components.admin import dead_letters
-from redis_components.admin.dead_letters import Cleared
 from redis_components.admin.inspector import CrawlRecords
 from redis_components.errors import ConfigError, unknown_name
 from redis_components.frontier.holds import HoldKind
 from redis_components.items import stream as refused_items
-from redis_components.keys import CrawlKeys, limits_key
-from redis_components.politeness import limits
-from redis_components.server.untrusted_values import server_time
+from redis_components.keys import CrawlKeys
 from workers.fleet.holds import Target, hold, resume
 from workers.fleet.roll import start_roll
 from workers.fleet.sizes import declared_fleet, desired_fleet, scale
-from workers.jobs import jobs
-from workers.jobs.orders import pairs
 from workers.state.holds import Held
 from workers.state.registry import Registry
 from workers.state.rolls import RollNote
 from workers.state.services import Autoscaling
 
 LONGEST = 500  # characters of a line
-LONGEST_TEXT = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Field:
-    """One field; `kind` is `line`, `number`, `text` (several lines) or `switch`."""
+    """One field; `kind` is `line`, `number` or `switch`."""
 
     name: str
     label: str
@@ -42,7 +36,6 @@ class Field:
     needed: bool = False
     fixed: bool = False  # the object of the action: shown, not asked for, where the address names it
     hint: str = ""
-    default: str = ""
 
 
 class Given:
@@ -53,11 +46,10 @@ class Given:
         faults = list[str]()
         for one in fields:
             value = (form.get(one.name) or [""])[-1].strip()
-            longest = LONGEST_TEXT if one.kind == "text" else LONGEST
             if one.needed and not value:
                 faults.append(f"{one.label}: is missing")
-            elif len(value) > longest or (one.kind != "text" and not value.isprintable()):
-                faults.append(f"{one.label}: must be one line of at most {longest} characters")
+            elif len(value) > LONGEST or not value.isprintable():
+                faults.append(f"{one.label}: must be one line of at most {LONGEST} characters")
             self._values[one.name] = value
         if faults:
             raise ConfigError("; ".join(faults))
@@ -77,33 +69,14 @@ class Given:
             raise ConfigError(f"{name} {text!r:.40}: must be a whole number")
         return int(text) if text else None
 
-    def number(self, name: str) -> float | None:
-        """Return a number; None for an empty field. Raises ConfigError."""
-        text = self._values[name]
-        try:
-            return float(text) if text else None
-        except ValueError:
-            raise ConfigError(f"{name} {text!r:.40}: must be a number") from None
-
-    def lines(self, name: str) -> list[str]:
-        """Return the lines of a field, without empty ones."""
-        return [line.strip() for line in self._values[name].splitlines() if line.strip()]
-
-    def pairs(self, name: str) -> dict[str, str]:
-        """Parse `NAME=VALUE` on each line. Raises ConfigError."""
-        return pairs(name, self.lines(name))
-
     def words(self, action: str) -> list[str]:
-        """Return the act as the audit keeps it: `["limit", "example.org", "--rate=3"]`, as the command would be written."""
-        named = [
-            ("", value) if name in ("service", "site", "job") else (f"--{name}", value) for name, value in self._values.items()
-        ]
+        """Return the act as the audit keeps it: `["pause", "books", "--reason=moved"]`, as the command would be written."""
+        named = [("", value) if name in ("service", "site") else (f"--{name}", value) for name, value in self._values.items()]
         return [action, *(f"{key}={' '.join(value.split())}" if key else value for key, value in named if value)]
 
 
 Do = Callable[[redis.Redis, Given, str], Iterable[str]]
 """Does it for the named person, and returns the result, line by line. Raises TrawlError and `redis.RedisError`."""
-DAY_S = 86_400.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,24 +124,6 @@ def _roll(client: redis.Redis, given: Given, by: str) -> Iterable[str]:  # noqa:
     return [start_roll(Registry(client), RollNote(client), named).sentence()]
 
 
-def _limit(client: redis.Redis, given: Given, by: str) -> Iterable[str]:
-    site, names = given.text("site"), ("rate", "concurrency", "per-hour", "per-day")
-    written = any(given.text(name) for name in names)
-    if given.is_on("remove") == written:
-        raise ConfigError("give either limits, or `remove`")
-    wanted = None
-    if written:
-        wanted = limits.LaneLimits.of(
-            rate=given.number("rate"),
-            concurrency=given.whole("concurrency"),
-            per_hour=given.whole("per-hour"),
-            per_day=given.whole("per-day"),
-            by=by,
-        )
-    limits.change(client, limits_key(), site, wanted)
-    return [f"{site}: {'these limits take the place of those before' if wanted else 'its limits are removed'}"]
-
-
 def _crawl(client: redis.Redis, service: str) -> CrawlKeys:
     """Return the keys of a crawl. Raises ConfigError for a service that the fleet never had."""
     records, fleet = CrawlRecords(client), declared_fleet(client)
@@ -177,50 +132,14 @@ def _crawl(client: redis.Redis, service: str) -> CrawlKeys:
     return records.keys_of_all([service])[service]
 
 
-def _cleared(word: str, done: Cleared, items: Cleared | None) -> Iterable[str]:
-    yield f"{word}: {done.done:,} requests and start tasks"
-    if items is not None:
-        yield f"{word}: {items.done:,} refused items"
-    if left := done.stuck + done.foreign:
-        yield f"left in the list: {left:,} entries that are not valid requests, or not Trawl's"
-
-
 def _replay(client: redis.Redis, given: Given, by: str) -> Iterable[str]:  # noqa: ARG001
     keys, most, reason = _crawl(client, given.text("service")), given.whole("limit"), given.text("reason")
     done = dead_letters.replay(client, keys, limit=most, reason=reason)
-    items = refused_items.replay(client, keys, limit=most, reason=reason) if given.is_on("items") else None
-    return _cleared("replayed", done, items)
-
-
-def _purge(client: redis.Redis, given: Given, by: str) -> Iterable[str]:  # noqa: ARG001
-    keys, days = _crawl(client, given.text("service")), given.number("days")
-    if (days is None) != given.is_on("all"):
-        raise ConfigError("give either the age of the entries in days, or `all`")
-    if days is not None and not 0 <= days < 36_500:
-        raise ConfigError(f"days {days:g}: must be from 0 to 36500")
-    before_s = None if days is None else server_time(client) - days * DAY_S
-    done = dead_letters.purge(client, keys, before_s=before_s)
-    items = refused_items.purge(client, keys, before_s=before_s) if given.is_on("items") else None
-    return _cleared("deleted", done, items)
-
-
-def _run(client: redis.Redis, given: Given, by: str) -> Iterable[str]:
-    service = given.text("service")
-    if service not in (known := declared_fleet(client)):
-        raise unknown_name("service", service, known)
-    order = jobs.JobOrder(
-        service=service,
-        crawlers=given.whole("crawlers") or 1,
-        arguments=given.pairs("arguments"),
-        urls=given.lines("urls"),
-        by=by,
-    )
-    return [f"{jobs.start(client, order).id} is started"]
-
-
-def _cancel(client: redis.Redis, given: Given, by: str) -> Iterable[str]:  # noqa: ARG001
-    job = jobs.cancel(client, given.text("job"))
-    return [f"{job.id}: {job.state}"]
+    yield f"replayed: {done.done:,} requests and start tasks"
+    if given.is_on("items"):
+        yield f"replayed: {refused_items.replay(client, keys, limit=most, reason=reason).done:,} refused items"
+    if left := done.stuck + done.foreign:
+        yield f"left in the list: {left:,} entries that are not valid requests, or not Trawl's"
 
 
 def actions_of(table: Path, done_by: Mapping[str, Do]) -> dict[str, Action]:
@@ -239,12 +158,8 @@ ACTIONS = actions_of(
         "drain": _holding(HoldKind.DRAIN),
         "resume": _resume,
         "scale": _scale,
-        "limit": _limit,
         "roll": _roll,
         "replay": _replay,
-        "purge": _purge,
-        "run": _run,
-        "cancel": _cancel,
     },
 )
 

@@ -17,13 +17,10 @@ from monitoring.pages.actions import ACTIONS, Field, Given
 from monitoring.part import part
 from monitoring.source import Source
 from redis_components.errors import ConfigError
-from redis_components.keys import CrawlKeys, limits_key
-from redis_components.politeness.limits import read
 from tests.integration.storage.test_publish import Receiver
 from tests.integration.test_pages import bury
 from tests.integration.test_pages_login import ACT, READ, Browser, source
 from workers.state.holds import FleetHolds
-from workers.state.jobs import Jobs
 from workers.state.registry import Registry
 from workers.state.reports import latest
 
@@ -62,24 +59,13 @@ def test_each_action_does_what_its_command_does_and_is_in_the_audit(operator: Br
     assert not FleetHolds(redis_client).all(["books"])
     assert "books: 3 crawlers" in do(operator, "scale", "?service=books", size="3")
     assert Registry(redis_client).desired() == {"books": 3}
-    do(operator, "limit", "?site=example.org", rate="2.5", concurrency="4")
-    assert read(redis_client, limits_key())["example.org"].rate == 2.5
-    do(operator, "limit", "?site=example.org", remove="yes")
-    assert "example.org" not in read(redis_client, limits_key())
     for number in range(3):
         bury(redis_client, "books", f"https://example.org/{number}", "HTTP 503")
     assert "replayed: 2 requests" in do(operator, "replay", "?service=books", limit="2")
-    assert "deleted: 1 requests" in do(operator, "purge", "?service=books", all="yes")
-    assert redis_client.llen(CrawlKeys.for_spider("books").dead()) == 0
-    do(operator, "run", service="books", arguments="category=travel\nsession_token=hush")
-    (job,) = Jobs(redis_client).all().values()
-    assert job.arguments == {"category": "travel", "session_token": "hush"}
-    do(operator, "cancel", f"?job={job.id}")
     acts = latest(redis_client, 20)[::-1]
-    assert [act.what[0] for act in acts] == ["pause", "resume", "scale", "limit", "limit", "replay", "purge", "run", "cancel"]
-    assert acts[3].what == ("limit", "example.org", "--rate=2.5", "--concurrency=4")
+    assert [act.what[0] for act in acts] == ["pause", "resume", "scale", "replay"]
+    assert acts[3].what == ("replay", "books", "--limit=2")
     assert all((act.by, act.outcome, act.origin) == ("the page", "done", "127.0.0.1") for act in acts)
-    assert not any("hush" in word for act in acts for word in act.what)
 
 
 @pytest.mark.parametrize(
@@ -92,20 +78,10 @@ def test_each_action_does_what_its_command_does_and_is_in_the_audit(operator: Br
         ("scale", {"service": "books", "size": "1e9"}),
         ("scale", {"service": "books", "size": "999999999"}),
         ("scale", {"service": "books"}),
-        ("limit", {"site": "example.org"}),
-        ("limit", {"site": "example.org", "rate": "nan"}),
-        ("limit", {"site": "example.org", "rate": "1", "remove": "yes"}),
-        ("limit", {"site": "a|b", "rate": "1"}),
         ("seed", {}),
         ("rescan", {}),
         ("rescan", {"forums": "f1", "depth": "0"}),
         ("replay", {"service": "nobody"}),
-        ("purge", {"service": "books"}),
-        ("purge", {"service": "books", "days": "1", "all": "yes"}),
-        ("purge", {"service": "books", "days": "inf"}),
-        ("run", {"service": "nobody"}),
-        ("run", {"service": "books", "arguments": "travel"}),
-        ("cancel", {"job": "nobody"}),
         ("roll", {"service": "nobody"}),
     ],
 )
