@@ -32,7 +32,7 @@ from .http.fetch import FetchFailed, Visitor
 
 if TYPE_CHECKING:
     from forum_reader.definition.site import Site
-    from forum_reader.reading.read_page import FieldCount, ListedThread, MoreComments, ReadComment, ReadPost
+    from forum_reader.reading.read_page import FieldCount, ListedThread, MoreComments
 
 
 _FAR = timedelta(days=730)  # old threads may be answered years later, but hardly once in the middle
@@ -92,25 +92,13 @@ class TriedPage(msgspec.Struct, frozen=True, kw_only=True):
     hint: str | None = None
 
 
-class TriedThread:
-    """Content read from the tried thread, and its address; possibly incomplete."""
-
-    def __init__(self, forum: str, listed: ListedThread) -> None:
-        self.forum, self.listed = forum, listed
-        self.post: ReadPost | None = None
-        self.comments: tuple[ReadComment, ...] = ()
-        self.url = listed.url or ""
-        self.comments_url = ""
-
-
 class Trial:
-    """Fetches the pages, as politely as a crawl. `thread`: what was read of a thread, None before one was read."""
+    """Fetches the pages, as politely as a crawl."""
 
     def __init__(self, site: Site, visitor: Visitor) -> None:
         self._site = site
         self._visitor = visitor
         self.tried: list[TriedPage] = []
-        self.thread: TriedThread | None = None
         self._titles: set[str] = set()
 
     async def run(self, forum: str | None, thread: str | None) -> list[TriedPage]:
@@ -131,7 +119,6 @@ class Trial:
             threads = [read_page.ListedThread(id=thread, token="")]
         if self._site.pages.recent:
             await self._recent()
-        self.thread = TriedThread(forum or "", threads[0]) if threads else None
         if threads and self._site.pages.thread:
             await self._thread(forum or "", threads[0])
         first = await self._comments(forum or "", threads[0]) if threads else None
@@ -183,11 +170,6 @@ class Trial:
         page = await self._read(address, Asked(kind="thread", thread=thread.id))
         if page:
             self._note("thread", [page.post], f"opening post of thread {thread.id}", page)
-            self._keep(page.post)
-
-    def _keep(self, post: ReadPost) -> None:
-        if self.thread:
-            self.thread.post, self.thread.url = post, self.thread.url or self._url
 
     async def _read_comments(self, forum: str, thread: ListedThread) -> read_page.CommentsPage | None:
         page: read_page.CommentsPage | None = await self._read(
@@ -200,10 +182,7 @@ class Trial:
         page = await self._read_comments(forum, thread)
         if page is None:
             return None
-        if self.thread:
-            self.thread.comments, self.thread.comments_url = page.comments, self._url
         if page.post:
-            self._keep(page.post)
             fields = {name: _count(page.post, name) for name in msgspec.structs.asdict(page.post)}
             post = read_page.ThreadPage(post=page.post, fields={name: count for name, count in fields.items() if not count.empty})
             self._note("post", [page.post], f"opening post of thread {thread.id}", post)

@@ -264,7 +264,6 @@ def test_a_site_is_checked_live(sites: Path, trawl: Trawl, monkeypatch: pytest.M
         code, out, _ = trawl("check", "demo", "--live")
         assert code == 0, out
         assert "5 threads of forum f1" in out
-        assert "stored in a temporary database: 1 post, " in out
         wrong = (sites / "demo.toml").read_text().replace('body = "body"', 'body = "text"')
         (sites / "wrong.toml").write_text(wrong)
         code, out, _ = trawl("check", str(sites / "wrong.toml"), "--live", "--forum", "f2", "--json")
