@@ -145,19 +145,6 @@ def site_charts(history: History, site: str, now: float, rows: StoredRows = NO_R
     ]
 
 
-def crawler_charts(history: History, name: str, now: float) -> list[Markup]:
-    """Return the charts of memory and pages per second of a crawler's slot over a day."""
-    samples, window = _window(history, now, NO_ROWS, month=False)
-
-    def points(field: str) -> Points:
-        return [(one.at, getattr(one.crawlers[name], field) if name in one.crawlers else None) for one in samples]
-
-    return [
-        chart("Memory", "MiB", points("rss_mib"), window),
-        chart("Pages", "a second", points("pages_per_s"), window),
-    ]
-
-
 def _stored_chart(samples: Sequence[Sample], read: Read, rows: StoredRows, window: Window, site: str | None = None) -> Markup:
     """Draw what was stored, by the rows' own times; by the samples where the database's log does not go back so far."""
     steps = rows.steps(int(window.step_s), window.now, site)

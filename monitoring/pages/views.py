@@ -20,7 +20,7 @@ from workers.state.history import MemberRow, Run, latest, of_row
 from workers.state.registry import CrawlerRecord
 from workers.state.rolls import RollState
 
-from .charts import NO_ROWS, StoredRows, crawler_charts, fleet_charts
+from .charts import NO_ROWS, StoredRows, fleet_charts
 from .rendering import rendered
 
 NOTHING = History()
@@ -122,8 +122,7 @@ def crawler(reading: Reading, name: str) -> str:
     if one is None and reading.view.failure is None:
         raise NotThere(f"no crawler {name!r:.100} has reported")
     runs = _runs(reading, one.spider, one.number) if one else []
-    charts = crawler_charts(reading.history(), name, reading.view.now)
-    return reading.html("crawler.html", name, one=one, log=_log(one) if one else [], runs=runs, charts=charts)
+    return reading.html("crawler.html", name, one=one, log=_log(one) if one else [], runs=runs)
 
 
 def node(reading: Reading, name: str) -> str:

@@ -12,9 +12,9 @@ from forums.state.writer_state import DelayHistogram
 from monitoring.forums import pages
 from monitoring.pages import views
 from monitoring.pages.views import Reading, page
-from tests.unit.monitoring.metrics.test_metrics import CRAWLER, NOW, SITES, VIEW
+from tests.unit.monitoring.metrics.test_metrics import NOW, SITES, VIEW
 from workers.overview.model import SiteSample
-from workers.overview.samples import CrawlerSample, Sample, Samples, rates, sample
+from workers.overview.samples import Sample, Samples, rates, sample
 from workers.state.keys import FleetKeys
 
 MINUTES, HOURS = FleetKeys().samples("minute"), FleetKeys().samples("hour")
@@ -39,11 +39,10 @@ def replace_at(one: Sample, at: float, **values: Any) -> Sample:
     return msgspec.structs.replace(one, at=at, **values)
 
 
-def test_a_sample_has_the_figures_of_fleet_sites_and_crawlers() -> None:
+def test_a_sample_has_the_figures_of_fleet_and_sites() -> None:
     counted = replace(SITES, delays={"demo": DelayHistogram(counts=(1, 2, 3, 0, 0, 0, 0, 0, 0), sum_s=1.0)})
     one = sample(replace(VIEW, sites=counted))
     assert (one.at, one.stored, one.alive) == (NOW, 6, 1)
-    assert one.crawlers == {"forum_list/0": CrawlerSample(rss_mib=round(CRAWLER.rss_bytes / 2**20, 1), pages_per_s=18.5)}
     assert one.sites["demo"].stored == 6
     assert one.sites["shop"] == SiteSample(stored=0, stale_s=one.sites["shop"].stale_s)
 

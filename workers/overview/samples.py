@@ -13,15 +13,13 @@ from enum import Enum
 import msgspec
 import redis
 
-from redis_components.server.untrusted_values import Amount, Count, Epoch, decoded, hash_at, readable, whole
+from redis_components.server.untrusted_values import Count, Epoch, decoded, hash_at, readable, whole
 from workers.state.keys import FleetKeys
 
 from .model import Overview, SiteSample
 
-MOST_CRAWLERS = 100
 MOST_SITES = 200
 FARTHEST = 2**40  # number of a minute
-MIB = 1 << 20
 LEAST_S = 15.0
 
 
@@ -40,13 +38,6 @@ class Resolution(Enum):
         return self.value[1]
 
 
-class CrawlerSample(msgspec.Struct, frozen=True, array_like=True):
-    """One crawler that was alive."""
-
-    rss_mib: Amount = 0.0
-    pages_per_s: Amount = 0.0
-
-
 class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The fleet at one moment. `stored` and `pages` are cumulative."""
 
@@ -58,7 +49,6 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     dead: Count = 0
     alive: Count = 0  # crawlers
     sites: dict[str, SiteSample] = {}
-    crawlers: dict[str, CrawlerSample] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,10 +102,6 @@ def sample(view: Overview) -> Sample:
         dead=sum(one.crawl.dead for one in view.services),
         alive=len(alive),
         sites=dict(list(view.sites.samples(view.now).items())[:MOST_SITES]),
-        crawlers={
-            one.name: CrawlerSample(rss_mib=round(one.rss_bytes / MIB, 1), pages_per_s=one.pages_per_s)
-            for one in alive[:MOST_CRAWLERS]
-        },
     )
 
 
