@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import pty
 import re
 import signal
 import sqlite3
-import struct
 import subprocess
 import sys
-import termios
-import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -65,28 +59,6 @@ class Demo:
         return self.process.wait(60)
 
 
-class Terminal:
-    """A terminal of 60 columns and 24 lines: what is drawn on it goes to the log of a demo."""
-
-    def __init__(self, log: Path) -> None:
-        self._master, self.slave = pty.openpty()
-        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
-        self._log = log
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def close(self) -> None:
-        """After the end of the demo: the rest of what it has drawn."""
-        os.close(self.slave)
-        self._reader.join(5)
-        os.close(self._master)
-
-    def _read(self) -> None:
-        with self._log.open("ab", buffering=0) as log, suppress(OSError):  # the last one to close it makes EIO
-            while data := os.read(self._master, 65_536):
-                log.write(data)
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
     """Afterwards no process of the demo may be left, wherever it hangs by then."""
@@ -127,19 +99,13 @@ def test_the_demo_stores_everything_in_spite_of_a_killed_crawler_and_leaves_no_p
     assert f"{count:,}" == rows["posts"].split()[1]
 
 
-def test_on_a_terminal_there_is_a_live_screen_and_ctrl_c_in_the_middle_stops_everything(folder: Path) -> None:
-    terminal = Terminal(folder / "demo.log")
-    demo = Demo(folder, stdout=terminal.slave, TERM="xterm-256color", COLUMNS="", LINES="")
+def test_ctrl_c_in_the_middle_stops_everything(folder: Path) -> None:
+    demo = Demo(folder)
     demo.find(r"both crawlers run", 60)
-    demo.find(r"forum_list scans boards", 60)
+    demo.find(r"forum_list scans boards.* stored", 60)
     assert demo.end() == 130
-    terminal.close()
-    said = demo.said()
-    assert "Traceback" not in said
-    assert "no process is left" in said
-    assert "▶" in said
-    assert not re.search(r"▶[^\r\n]*…", said), "a step is not cut at 60 columns"
-    assert re.search(r"forum_detail/0 .*running", said), "the crawlers are listed with their state"
+    assert "Traceback" not in demo.said()
+    assert "no process is left" in demo.said()
 
 
 def test_ctrl_c_while_it_starts_stops_what_was_started(folder: Path) -> None:
