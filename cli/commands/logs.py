@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 import logging
-import re
 import time
 from collections.abc import Iterable
 from contextlib import suppress
@@ -12,19 +11,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
-import psutil
 import typer
 from rich.text import Text
 
-from cli.access import redis_client, running_url
-from cli.names import check_site, parse_since, parse_target
-from cli.views.options import AsJson, OnlySite, Since
-from cli.views.output import complain, print_json
+from cli.names import parse_since, parse_target
+from cli.views.options import AsJson, Since
+from cli.views.output import print_json
 from cli.views.tables import console
 from redis_components.embedded import data_dir
 from redis_components.errors import TrawlError, check_choice, did_you_mean
 from workers.logs.slot_log import LEVELS, LineReader, LogFollower, LogLine, SlotLog, is_routine, last_lines, slot_logs
-from workers.state.registry import CrawlerRecord, Registry
 
 LOOK_S = 0.2  # between two looks for new lines
 LOOK_FOR_SLOTS_S = 2.0  # between two looks for crawlers that were started later
@@ -32,7 +28,7 @@ _STYLES = {logging.DEBUG: "dim", logging.WARNING: "yellow", logging.ERROR: "red"
 
 
 class NoLogs(TrawlError):
-    """This machine has no such log; the message lists its logs, and the node of the requested one."""
+    """This machine has no such log; the message lists its logs."""
 
 
 def logs(
@@ -42,7 +38,6 @@ def logs(
         int, typer.Option("--lines", "-n", min=0, max=1_000_000, help="Number of last lines, of all slots together.")
     ] = 50,
     since: Since = None,
-    site: OnlySite = None,
     level: Annotated[
         str, typer.Option(metavar="LEVEL", help="Only entries of this level or above: DEBUG, INFO, WARNING, ERROR, CRITICAL.")
     ] = "DEBUG",
@@ -58,7 +53,6 @@ def logs(
 
         trawl logs forum_detail/2 -f
         trawl logs forum_detail --level WARNING --since 1h
-        trawl logs --site demo -f
         trawl logs -n 200 --json
     """
     spider, number = parse_target(target) if target else (None, None)
@@ -68,7 +62,6 @@ def logs(
         lines=lines,
         since=parse_since(since).astimezone().strftime("%Y-%m-%d %H:%M:%S") if since else "",
         level=_level(level),
-        places=_places_of(site) if site else None,
     )
     _check(wanted)
     printer = _Printer(as_json=as_json, named=number is None)
@@ -87,7 +80,6 @@ class _Wanted:
     lines: int
     since: str
     level: int
-    places: re.Pattern[str] | None  # the names of the site in texts
 
     def logs(self) -> dict[str, SlotLog]:
         """Return the requested logs on this machine, by slot."""
@@ -98,24 +90,7 @@ class _Wanted:
         }
 
     def fits(self, line: LogLine) -> bool:
-        return (
-            line.level >= self.level
-            and line.at >= self.since
-            and not is_routine(line)
-            and (self.places is None or self.places.search(line.entry) is not None)
-        )
-
-
-def _places_of(site: str) -> re.Pattern[str]:
-    """Return the pattern of a site's name, and of the places of its pages. Raises ConfigError for an unknown site."""
-    from forum_reader.definition.origins import shown
-    from forums.sites import SiteError, load_site
-
-    check_site(site)
-    names = [site]
-    with suppress(SiteError):  # it has no file any more
-        names += [shown(place).rpartition("/")[2] for place in load_site(site).places]
-    return re.compile(rf"(?<![\w.-])({'|'.join(map(re.escape, names))})(?![\w-])")
+        return line.level >= self.level and line.at >= self.since and not is_routine(line)
 
 
 def _level(name: str) -> int:
@@ -124,45 +99,14 @@ def _level(name: str) -> int:
 
 
 def _check(wanted: _Wanted) -> None:
-    """Raise NoLogs when no requested log is here; report the nodes of the others."""
-    here = wanted.logs()
-    elsewhere = [f"{one.name} runs on {one.node}" for one in _crawlers(wanted) if not _is_here(one)]
-    hint = f"{'; '.join(elsewhere)}: its log is there, in the data/logs of that machine (trawl logs on it)" if elsewhere else ""
-    if here:
-        if hint:
-            complain(hint)
+    """Raise NoLogs when no requested log is here."""
+    if wanted.logs():
         return
     what = "crawlers" if wanted.spider is None else wanted.spider if wanted.number is None else f"{wanted.spider}/{wanted.number}"
     there_are = ", ".join(f"{spider}/{number}" for spider, number in slot_logs()) or "none"
     near = did_you_mean(wanted.spider, {spider for spider, _ in slot_logs()}) if wanted.spider else ""
-    raise NoLogs(f"no log of {what} in {data_dir() / 'logs'}; there are: {there_are}{near}{'. ' if hint else ''}{hint}")
-
-
-def _crawlers(wanted: _Wanted) -> list[CrawlerRecord]:
-    """Return the requested crawlers that are alive, where a Redis runs."""
-    url = running_url()
-    if wanted.spider is None or url is None:
-        return []
-    with suppress(TrawlError), redis_client(url) as client:  # the files can be read without Redis
-        registry = Registry(client)
-        now = registry.now()
-        return [
-            one
-            for one in registry.crawlers()
-            if one.spider == wanted.spider
-            and one.number is not None
-            and wanted.number in (None, one.number)
-            and one.pid
-            and one.alive(now)
-        ]
-    return []
-
-
-def _is_here(record: CrawlerRecord) -> bool:
-    try:
-        return "workers.crawler" in psutil.Process(record.pid).cmdline()
-    except psutil.Error:
-        return False
+    elsewhere = "; a crawler on another node logs there (trawl status names the nodes)"
+    raise NoLogs(f"no log of {what} in {data_dir() / 'logs'}; there are: {there_are}{near}{elsewhere}")
 
 
 def _last(wanted: _Wanted) -> list[tuple[str, LogLine]]:

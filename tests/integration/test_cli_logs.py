@@ -9,10 +9,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-import redis
 
 from cli.main import main
-from workers.state.registry import CrawlerRecord, CrawlerState, Registry
 
 
 @cache
@@ -78,23 +76,6 @@ def test_what_cannot_be_shown_is_one_line(words: list[str], code: int, said: str
     assert len(shown.err.splitlines()) == 1
 
 
-def test_a_slot_on_another_node_is_said_to_be_there(redis_client: redis.Redis, capsys: pytest.CaptureFixture[str]) -> None:
-    registry = Registry(redis_client)
-    for number in (0, 3):
-        slot = registry.acquire("list", number, "detail@far")
-        assert slot is not None
-        record = CrawlerRecord(
-            spider="list", number=number, pid=2**22 + 1, node="detail@far", state=CrawlerState.RUNNING, token=slot.token
-        )
-        assert registry.renew(slot, record).held
-    assert main(["logs", "list/3"]) == 1
-    assert "list/3 runs on detail@far: its log is there" in capsys.readouterr().err
-    assert main(["logs", "list/0", "-n", "1"]) == 0  # it was here once
-    shown = capsys.readouterr()
-    assert shown.out.endswith("fifth\n")
-    assert "list/0 runs on detail@far" in shown.err
-
-
 def test_without_any_log_it_says_where_it_has_looked(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for path in logs.iterdir():
         path.unlink()
@@ -137,22 +118,3 @@ def test_scrapys_lists_are_left_out_and_times_have_their_zone(
         " (at 0 items/min)",
         "2026-01-01 19:04:05Z INFO scrapy.core.engine: Spider opened",
     ]
-
-
-def test_entries_of_a_site_are_chosen_by_its_name_or_place(
-    logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sites = tmp_path / "sites"
-    sites.mkdir()
-    monkeypatch.setenv("TRAWL_SITES_DIR", str(sites))
-    for name, host in (("one", "one.example"), ("two", "two.example:81")):
-        (sites / f"{name}.toml").write_text(f'profile = "generic"\nbase_url = "http://{host}"\nforums = ["a"]\n')
-    (logs / "list-0.log").write_text(
-        f"{stamp(10)} INFO a: site one: first\n  and more\n{stamp(9)} INFO a: http://two.example:81/x: second\n"
-        f"{stamp(8)} ERROR a: at http://one.example/t/1: third\n{stamp(7)} INFO a: someone\n"
-    )
-    assert lines(capsys, "list/0", "--site", "one") == ["first", "  and more", "third"]
-    assert lines(capsys, "list/0", "--site", "one", "--level", "ERROR") == ["third"]
-    assert lines(capsys, "list/0", "--site", "two") == ["second"]
-    assert main(["logs", "--site", "three"]) == 2
-    assert "unknown site 'three'" in capsys.readouterr().err
