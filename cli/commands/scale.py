@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Annotated, Any
 
-import redis
 import typer
 
 from cli.access import redis_client
 from cli.views.fleet_tables import in_trouble_first, node_columns, node_json
 from cli.views.options import AsJson
-from cli.views.output import complain, report
+from cli.views.output import report
 from cli.views.tables import Columns, show
 from redis_components.errors import ConfigError
 from redis_components.server.untrusted_values import server_time
@@ -20,12 +19,10 @@ from workers.environment.declaration import check_size
 from workers.environment.machine import CRAWLER_BYTES, crawlers_in_memory
 from workers.fleet import sizes
 from workers.fleet.autoscale import check_policy
-from workers.fleet.sizes import desired_fleet, largest_fleet
-from workers.state.nodes import Nodes, unplaced
+from workers.fleet.sizes import desired_fleet
+from workers.state.nodes import Nodes
 from workers.state.registry import Registry
 from workers.state.services import Autoscaled, Autoscaling, Policy
-
-NO_NODE = "no node is running: these crawlers start with `trawl up`, or with `celery -A tasks worker`"
 
 
 def scale(
@@ -35,9 +32,8 @@ def scale(
     """Set the number of crawlers of a service; the fleet follows within seconds.
 
     A service is a spider. Its size is stored in Redis and is the total over all machines. 0 stops a service: its crawlers finish
-    their pages and end, and queued requests wait. Crawlers that the nodes have no room for start when there is room; they are
-    named at once. The exit code is 0 then, too, since the size is stored and a node may come; `trawl status` ends with 1 as
-    long as crawlers are missing.
+    their pages and end, and queued requests wait. Crawlers that the nodes have no room for start when there is room; `trawl
+    status` names them, and ends with 1 as long as crawlers are missing.
 
     **Examples:**
 
@@ -47,10 +43,7 @@ def scale(
     wanted = parse_sizes(words)
     with redis_client() as client:
         desired = sizes.scale(Registry(client), Autoscaling(client), wanted)
-        lacking = lack_of_room(client, desired, wanted)
     report(as_json, desired, f"desired: {sentence(desired)}")
-    for line in lacking:
-        complain(line)
     return 0
 
 
@@ -87,8 +80,7 @@ def autoscale(
     The service grows when its crawlers cannot finish waiting and incoming work within the target time: at most by a factor of
     two, and after each step throughput is measured for 10 s. It shrinks when fewer crawlers would have sufficed for a minute.
     If more crawlers bring no more throughput, because the site is the bottleneck, it shrinks again. It never exceeds the capacity
-    of the nodes; a `--max` beyond it is reported at once, and stored (exit code 0), since a node may come. While autoscaling is
-    on, `trawl scale` refuses the service.
+    of the nodes. While autoscaling is on, `trawl scale` refuses the service.
 
     **Examples:**
 
@@ -111,9 +103,6 @@ def autoscale(
             policy = _changed(service, before.policy if before else None, min=least, max=most, target_s=target)
             autoscaling.set(service, check_policy(service, policy, desired))
         found = autoscaling.all()
-        lacking = lack_of_room(client, largest_fleet(desired, autoscaling), {service}) if service and given else []
-    for line in lacking:
-        complain(line)
     columns: Columns = {
         "service": "service",
         "crawlers": "desired",
@@ -153,27 +142,6 @@ def autoscaled_json(service: str, one: Autoscaled, size: int | None) -> dict[str
         "ceiling": memory.ceiling,
         "why": memory.why or None,
     }
-
-
-def lack_of_room(client: redis.Redis, desired: Mapping[str, int], asked: Collection[str]) -> list[str]:
-    """Return one sentence for each service of `asked` that the nodes have no room for, with what to do; [] where all fit.
-
-    `desired`: the size of every service, that of `asked` ones as large as they may become.
-    """
-    nodes, now = Nodes(client).all(), server_time(client)
-    up = [node for node in nodes if node.alive(now)]
-    in_order = {name: desired[name] for name in sorted(desired, key=lambda name: name in asked)}
-    lacking = unplaced(in_order, up, now)
-    if not up:
-        return [NO_NODE] if any(desired[name] for name in asked) else []
-    return [_sentence(name, desired[name], lacking[name], sum(desired.values())) for name in sorted(lacking) if name in asked]
-
-
-def _sentence(service: str, size: int, missing: int, all_together: int) -> str:
-    return (
-        f"{service}={size}: the nodes have room for {size - missing}; start another node, or restart `trawl up`, which makes "
-        f"room (or its worker with TRAWL_NODE_CRAWLERS={all_together})"
-    )
 
 
 def too_much_for_machine(crawlers: int, memory: int) -> str:

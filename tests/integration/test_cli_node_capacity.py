@@ -1,4 +1,4 @@
-"""`trawl scale`, `autoscale` and `up` say at once where the nodes have no room for what was asked for."""
+"""`trawl up` makes room for what was asked for, and says where the machine has none."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pytest
 import redis
 
 from cli.commands import up
-from cli.commands.scale import NO_NODE, too_much_for_machine
+from cli.commands.scale import too_much_for_machine
 from tests.support.fleet import ROOT
 from tests.support.processes import wait_until
-from tests.support.trawl_command import Trawl, commands, one_line
+from tests.support.trawl_command import Trawl, commands
 from workers.environment.machine import cores, memory_bytes, places
-from workers.state.nodes import NodeRecord, Nodes
+from workers.state.nodes import Nodes
 from workers.state.services import Autoscaling, Policy
 
 BOTH = ("forum_list", "forum_detail")
@@ -27,32 +27,6 @@ BOTH = ("forum_list", "forum_detail")
 def trawl(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Trawl:
     monkeypatch.delenv("TRAWL_NODE_CRAWLERS", raising=False)
     return commands(redis_url, tmp_path, monkeypatch, capfd)
-
-
-def test_scale_beyond_the_places_of_the_nodes_says_what_does_not_fit(trawl: Trawl, redis_client: redis.Redis) -> None:
-    Nodes(redis_client).beat(NodeRecord(name="a@host", services=BOTH, capacity=4))
-    said = trawl("scale", "forum_detail=3")
-    assert (said.code, said.err) == (0, "")
-    said = trawl("scale", "forum_detail=4", "--json")
-    one_line(said, 0, "forum_detail=4: the nodes have room for 3", "start another node", "TRAWL_NODE_CRAWLERS=5")
-    assert said.out == '{"forum_list": 1, "forum_detail": 4}\n', "it is desired all the same: a node may come"
-    Nodes(redis_client).beat(NodeRecord(name="b@host", services=("forum_detail",), capacity=1))
-    assert trawl("scale", "forum_detail=4").err == ""
-    one_line(trawl("scale", "forum_detail=4", "forum_list=2"), 0, "forum_detail=4: the nodes have room for 3")
-
-
-def test_scale_and_autoscale_without_a_node_say_when_the_crawlers_start(trawl: Trawl) -> None:
-    assert trawl("scale", "forum_detail=2").err == f"trawl: {NO_NODE}\n"
-    assert trawl("scale", "forum_detail=0").err == ""
-    assert trawl("autoscale", "forum_detail", "--max", "2").err == f"trawl: {NO_NODE}\n"
-    assert trawl("autoscale").err == ""
-
-
-def test_an_upper_bound_that_the_nodes_cannot_reach_is_said_when_it_is_set(trawl: Trawl, redis_client: redis.Redis) -> None:
-    Nodes(redis_client).beat(NodeRecord(name="a@host", services=BOTH, capacity=4))
-    one_line(trawl("autoscale", "forum_detail", "--max", "8"), 0, "forum_detail=8: the nodes have room for 3")
-    assert trawl("autoscale", "forum_detail", "--max", "3").err == ""
-    assert trawl("autoscale", "forum_detail", "--off").err == ""
 
 
 def test_up_sizes_its_node_for_the_fleet_and_for_what_it_may_grow_to(

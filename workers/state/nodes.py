@@ -147,32 +147,6 @@ def used_places(live: Iterable[SlotView]) -> dict[str, int]:
     return used
 
 
-def unplaced(wanted: Mapping[str, int], nodes: Iterable[NodeRecord], now: float) -> dict[str, int]:
-    """Return the crawlers of each service that would find no place if the nodes that are up hosted nothing but these.
-
-    Places are given in the order of `wanted`: what is named last goes short first. Services without a shortage are left out.
-    """
-    offers = [node for node in nodes if node.alive(now) and not node.draining]
-    free = {node.name: node.capacity for node in offers}
-    on: dict[str, list[str]] = {node.name: [] for node in offers}  # node -> service of each place that is given away
-
-    def place(service: str, tried: set[str]) -> bool:
-        for node in (one for one in offers if service in one.services and one.name not in tried):
-            tried.add(node.name)
-            if free[node.name]:
-                free[node.name] -= 1
-                on[node.name].append(service)
-                return True
-            for other in set(on[node.name]) - {service}:  # it may fit elsewhere
-                if place(other, tried):
-                    on[node.name][on[node.name].index(other)] = service
-                    return True
-        return False
-
-    placed = {service: sum(place(service, set()) for _ in range(size)) for service, size in wanted.items()}
-    return {service: size - placed[service] for service, size in wanted.items() if placed[service] < size}
-
-
 def shortages(desired: Mapping[str, int], live: Iterable[SlotView], nodes: Iterable[NodeRecord], now: float) -> dict[str, str]:
     """Return one sentence for each service that lacks crawlers for want of room."""
     slots, offers = list(live), [node for node in nodes if node.alive(now) and not node.draining]

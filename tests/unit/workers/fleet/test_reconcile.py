@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from redis_components.frontier.holds import Hold, HoldKind
 from workers.fleet.reconcile import FORGET_AFTER_S, GIVEN_UP_RETRY_S, Forget, ForgetNode, Launch, Retire, plan, without_room
-from workers.state.nodes import SILENT_AFTER_S, NodeRecord, shortages, unplaced
+from workers.state.nodes import SILENT_AFTER_S, NodeRecord, shortages
 from workers.state.records import GONE_AFTER_S
 from workers.state.registry import CrawlerRecord, CrawlerState, SlotView
 
@@ -118,33 +118,6 @@ def test_what_has_no_room_is_said_in_one_sentence_for_each_service() -> None:
     assert shortages({"list": 4}, live, [node("a", 4)], NOW) == {}  # they are about to be launched
     given_up = ended("list", 2, CrawlerState.REFUSED, ago_s=1)
     assert shortages({"list": 3}, [*live, given_up], nodes, NOW) == {}  # that is not what it lacks
-
-
-def serving(name: str, capacity: int, *services: str, draining: bool = False) -> NodeRecord:
-    return replace(node(name, capacity), services=services, draining=draining)
-
-
-@pytest.mark.parametrize(
-    ("wanted", "missing"),
-    [
-        ({"list": 1, "detail": 3}, {}),
-        ({"list": 1, "detail": 4}, {"detail": 1}),  # what is named last goes short
-        ({"detail": 4, "list": 1}, {"list": 1}),
-        ({"other": 2}, {}),  # list and detail can be moved away from its only node
-        ({"detail": 2, "other": 2}, {}),
-        ({"detail": 3, "other": 2}, {"other": 1}),
-        ({"nobody": 2}, {"nobody": 2}),
-        ({}, {}),
-    ],
-)
-def test_what_would_find_no_place_is_known_before_it_is_launched(wanted: dict[str, int], missing: dict[str, int]) -> None:
-    nodes = [
-        serving("a", 2, "list", "detail", "other"),
-        serving("b", 2, "list", "detail"),
-        serving("leaving", 9, "list", "detail", draining=True),
-        replace(serving("gone", 9, "list"), beat_at=NOW - GONE_AFTER_S),
-    ]
-    assert unplaced(wanted, nodes, NOW) == missing
 
 
 def test_a_whole_fleet_needs_nothing() -> None:
