@@ -136,9 +136,9 @@ def test_the_shared_page_of_who_acts_is_not_shown_to_who_reads(operator: Browser
 
 
 def test_a_field_is_one_line_of_bounded_length() -> None:
-    fields = [Field(name="site", label="Site"), Field(name="urls", label="URLs", kind="text")]
-    given = Given(fields, {"site": ["x"], "urls": ["a\n\n b \r\nc"], "else": ["ignored"]})
-    assert (given.lines("urls"), given.words("seed")) == (["a", "b", "c"], ["seed", "x", "--urls=a b c"])
+    fields = [Field(name="site", label="Site"), Field(name="reason", label="Reason")]
+    given = Given(fields, {"site": ["x"], "reason": [" a  b "], "else": ["ignored"]})
+    assert (given.text("reason"), given.words("seed")) == ("a  b", ["seed", "x", "--reason=a b"])
     for wrong in ("x" * 501, "a\x1b[2J", "a\nb"):
         with pytest.raises(ConfigError, match="one line of at most 500"):
             Given(fields, {"site": [wrong]})

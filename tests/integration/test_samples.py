@@ -68,6 +68,6 @@ def test_what_somebody_else_wrote_there_is_left_out_and_the_pages_have_charts(re
     assert (len(history.day), history.month) == (3, ())
     assert "highest 60 a minute" in page(replace(VIEW, now=NOW + 120), "redis", "read", history)
     reading = Reading(client=redis_client, source="redis", view=VIEW, history=samples.read)
-    for html in (views.history(reading), views.crawler(reading, "forum_list/0"), pages.site(reading, "demo")):
+    for html in (views.history(reading), pages.site(reading, "demo")):
         assert 'class="line"' in html
         assert "<script>" not in html
