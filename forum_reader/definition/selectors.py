@@ -7,7 +7,7 @@ and a plain path of JSON keys is walked without JMESPath (0.2 µs in place of 4 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -148,9 +148,8 @@ def _walk(paths: list[list[str]]) -> Finder:
 def _of_elements(selector: str, *, is_xml: bool) -> Finder:
     try:
         parts = ((frozenset[str](), selector),) if is_xpath(selector) else _parts(selector, is_xml=is_xml)
-        path = _union([path for _, path in parts])
-        check_patterns(path)
-        finder = HtmlFinder(path, parts)
+        finder = HtmlFinder(parts)
+        check_patterns(finder.path)
         finder(etree.Element("probe"))  # an unknown function or prefix is only found when it is evaluated
     except (SelectorError, etree.XPathError, ValueError, PatternError) as exc:
         raise ValueError(f"is no {'XPath' if is_xpath(selector) else 'CSS selector'}: {_first_line(exc)}") from exc
@@ -168,16 +167,6 @@ def _parts(selector: str, *, is_xml: bool) -> tuple[tuple[frozenset[str], str], 
 
 
 _OF_CSS = "descendant-or-self::"  # all paths of CSS begin so, and select nodes
-_SINGLE = re.compile(r"descendant-or-self::(\*|[a-z][\w-]*)\[((?:[^]/]|\](?!\[))*)\]")
-
-
-def _union(paths: Sequence[str]) -> str:
-    """Return one path for several. Those that test a single element are one search, as libxml2 searches once for each path."""
-    single = [found for path in paths if (found := _SINGLE.fullmatch(path))]
-    if len(single) < 2:
-        return " | ".join(paths)
-    tests = (f"({found[2]})" if found[1] == "*" else f"(self::{found[1]} and ({found[2]}))" for found in single)
-    return " | ".join((f"{_OF_CSS}*[{' or '.join(tests)}]", *(path for path in paths if not _SINGLE.fullmatch(path))))
 
 
 _CLASSES = etree.XPath("//@class", smart_strings=False)
@@ -194,12 +183,12 @@ class HtmlFinder:
     are for other skins than the page's.
     """
 
-    __slots__ = ("_first", "_path", "_search", "parts")
+    __slots__ = ("_first", "_search", "parts", "path")
 
-    def __init__(self, path: str, parts: tuple[tuple[frozenset[str], str], ...]) -> None:
-        self._path = path
+    def __init__(self, parts: tuple[tuple[frozenset[str], str], ...]) -> None:
         self.parts = parts
-        self._search = _xpath(path)
+        self.path = " | ".join(path for _, path in parts)
+        self._search = _xpath(self.path)
         self._first: etree.XPath | None = None
 
     def __call__(self, node: Any) -> Found:
@@ -209,8 +198,7 @@ class HtmlFinder:
     def first(self, root: Any) -> Found:
         """Return the first match of CSS, where the search ends, or all matches of XPath."""
         if self._first is None:
-            path = " | ".join(path for _, path in self.parts)  # each ends its search at its first match
-            self._first = _xpath(f"({_below_root(path)})[1]") if path.startswith(_OF_CSS) else self._search
+            self._first = _xpath(f"({_below_root(self.path)})[1]") if self.path.startswith(_OF_CSS) else self._search
         found = self._first(root)
         return found if isinstance(found, list) else [found]
 
@@ -227,7 +215,7 @@ def _below_root(path: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _of_paths(paths: tuple[str, ...]) -> HtmlFinder:
-    return HtmlFinder(_union(paths), tuple((frozenset(), path) for path in paths))
+    return HtmlFinder(tuple((frozenset(), path) for path in paths))
 
 
 def _xpath(path: str) -> etree.XPath:
