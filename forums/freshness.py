@@ -77,24 +77,13 @@ FIRST_EVENTS = 4.0  # weight of the dates on the first list page, in changes
 PAGES_WEIGHT = 0.2  # of the newest scan in the smoothed cost
 
 
-class Estimate(msgspec.Struct, frozen=True, kw_only=True):
-    """Changes a second: now, and in the long run; `low` and `high` are one standard deviation from `mean`."""
-
-    now: float
-    mean: float
-    low: float
-    high: float
-
-
-def estimate(state: ForumState, now: float, prior: float = UNKNOWN_RATE) -> Estimate:
-    """Return the forum's rate at `now`; `prior` is the rate of its site's other forums."""
-    shape, mean = PRIOR_EVENTS + state.events, _slow(state, prior)
+def estimate(state: ForumState, now: float, prior: float = UNKNOWN_RATE) -> float:
+    """Return the forum's changes a second at `now`; `prior` is the rate of its site's other forums."""
+    mean = _slow(state, prior)
     memory_s = _burst_s(state, mean)
     fade = math.exp(-max(0.0, now - (state.scanned_at or now)) / memory_s)
     known_s = min(BURST_PRIOR_EVENTS / mean, memory_s)  # bounded: a forum that was silent for a year may become active
-    burst = (mean * known_s + state.burst_events * fade) / (known_s + state.burst_exposure * fade)
-    spread = mean / math.sqrt(shape)
-    return Estimate(now=burst, mean=mean, low=max(0.0, mean - spread), high=mean + spread)
+    return (mean * known_s + state.burst_events * fade) / (known_s + state.burst_exposure * fade)
 
 
 def observe(state: ForumState, scan: Observation) -> ForumState:
@@ -252,7 +241,7 @@ def intervals(
 
 
 def _with_recent(demands: Mapping[str, Demand], name: str, recent: ForumState, now: float) -> dict[str, Demand]:
-    rate = estimate(recent, now).now
+    rate = estimate(recent, now)
     part = rate / max(1, len(demands))
     is_well = recent.scanned_at is not None and not recent.errors
     found = {
@@ -265,7 +254,7 @@ def _with_recent(demands: Mapping[str, Demand], name: str, recent: ForumState, n
 def demand(states: Mapping[str, ForumState], now: float) -> dict[str, Demand]:
     """Return rate and cost of each forum at `now`; for little-known forums they are drawn to the site's other forums."""
     prior = _typical(states)
-    return {forum: Demand(rate=estimate(state, now, prior).now, cost=max(1.0, state.pages)) for forum, state in states.items()}
+    return {forum: Demand(rate=estimate(state, now, prior), cost=max(1.0, state.pages)) for forum, state in states.items()}
 
 
 def price(demands: Mapping[str, Demand], budget: float, limits: IntervalBounds) -> float:

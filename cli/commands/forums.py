@@ -129,9 +129,7 @@ def _look(site: str | None) -> _Found:
     measured = _delays(site, view.now)
     boards = sorted(forum_sites(view).boards, key=lambda one: (not one.is_stale, one.watched.due_at))
     return _Found(
-        forums=[
-            _Forum(board=one, per_hour=estimate(one.state, view.now).now * 3600, delay=measured.get(one.name)) for one in boards
-        ],
+        forums=[_Forum(board=one, per_hour=estimate(one.state, view.now) * 3600, delay=measured.get(one.name)) for one in boards],
         spent=forum_sites(view).spent,
         budgets={**forum_sites(view).budgets, **{one.name: one.scan_budget_per_hour for one in known}},
         schedules={one.name: one.schedule for one in known},
