@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -33,38 +32,6 @@ from .http.fetch import FetchFailed, Visitor
 if TYPE_CHECKING:
     from forum_reader.definition.site import Site
     from forum_reader.reading.read_page import FieldCount, ListedThread, MoreComments
-
-
-_FAR = timedelta(days=730)  # old threads may be answered years later, but hardly once in the middle
-_NEAR = timedelta(days=365)
-_AHEAD = timedelta(days=2)  # time zones and clocks differ
-
-
-def doubtful(dates: Iterable[tuple[str, datetime | None]], now: datetime) -> str | None:
-    """Describe the first doubtful date of rows (id and date, in the page's order) in a line; None without any. A date is
-    doubtful in the future, or years away from both of its neighbours, which are near to each other.
-    """
-    known = [(name, date) for name, date in dates if date is not None]
-    if late := [(name, date) for name, date in known if date > now + _AHEAD]:
-        return _described(late, "in the future")
-    lonely: list[tuple[str, datetime]] = []
-    before = known[0][1] if known else now
-    for own, after in pairwise(known[1:]):
-        if _is_lonely(before, own[1], after[1]):
-            lonely.append(own)
-        else:  # a wrong date is not compared with the next
-            before = own[1]
-    return _described(lonely, "years away from the dates before and after it") if lonely else None
-
-
-def _is_lonely(before: datetime, own: datetime, after: datetime) -> bool:
-    return abs(before - after) <= _NEAR and min(abs(own - before), abs(own - after)) >= _FAR
-
-
-def _described(found: list[tuple[str, datetime]], what: str) -> str:
-    name, date = found[0]
-    more = f", and {len(found) - 1} more" if len(found) > 1 else ""
-    return f"the date of {name} is {date:%Y-%m-%d}, {what}{more}: look at its selector, `formats`, `language` and `time_zone`"
 
 
 class TriedField(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,14 +110,11 @@ class Trial:
         by_activity = self._site.pages.list.order == "activity"
         faults = [*faults_of_list(page, seen_without_file(self._response), by_activity=by_activity), self._no_next(page)]
         self._titles = {one.title for one in page.threads if one.title}
-        hints: list[str | None] = []
         if page.threads and all(count.empty == count.rows for count in tokens):
             faults.append("changed threads cannot be recognised: look at `reply_count` and `last_activity`, or set `token`")
-        rows = [one for one in page.threads if not one.sticky] if by_activity else []
-        hints.append(doubtful(((one.id, one.last_activity) for one in rows), datetime.now(UTC)))
-        if is_by_creation(rows):
-            hints.append('the threads stand in the order of their creation: write `order = "created"` in [pages.list]')
-        self._note("list", page.threads, f"threads of forum {forum}", page, hints, faults)
+        hint = 'the threads stand in the order of their creation: write `order = "created"` in [pages.list]'
+        is_created = by_activity and is_by_creation([one for one in page.threads if not one.sticky])
+        self._note("list", page.threads, f"threads of forum {forum}", page, hint if is_created else None, faults)
         await self._follow(page.next, Asked(kind="list", forum=forum, number=2), {one.id for one in page.threads})
         return sorted(page.threads, key=lambda one: -(one.reply_count or 0))
 
@@ -159,7 +123,7 @@ class Trial:
         page: RecentPage | None = await self._read(self._site.url("recent"), Asked(kind="recent"))
         if page:
             nothing = None if page.messages else "no rows: look at `rows`"
-            self._note("recent", page.messages, "newest messages", page, [nothing])
+            self._note("recent", page.messages, "newest messages", page, nothing)
         else:
             last = self.tried[-1]
             hint = f"it is not there ({last.problem}): lists are scanned without it; `recent = false` in [pages] leaves it out"
@@ -188,9 +152,8 @@ class Trial:
             self._note("post", [page.post], f"opening post of thread {thread.id}", post)
         own = {name: count for name, count in page.fields.items() if name in type(self._site.pages.comments.fields).model_fields}
         read = msgspec.structs.replace(page, fields=own)
-        doubt = doubtful(((comment.id, comment.created_at) for comment in page.comments), datetime.now(UTC))
         faults = [self._no_next(page) or self._of_board(page, forum), *self._faults(thread, page)]
-        self._note("comments", page.comments, f"comments of thread {thread.id}", read, [doubt], faults)
+        self._note("comments", page.comments, f"comments of thread {thread.id}", read, faults=faults)
         following = Asked(kind="comments", forum=forum, thread=thread.id, number=2, url=thread.url)
         if not faults[0]:
             await self._follow(page.next, following, {one.id for one in page.comments}, page.post_id)
@@ -231,7 +194,7 @@ class Trial:
         page: read_page.CommentsPage | None = await self._read(self._site.url(**asked.names), asked)
         if page:
             nothing = None if page.comments else "no rows: look at `rows` of [pages.more]"
-            self._note("more", page.comments, f"comments that the page of thread {thread.id} leaves out", page, [nothing])
+            self._note("more", page.comments, f"comments that the page of thread {thread.id} leaves out", page, nothing)
 
     async def _compare(self, forum: str, thread: ListedThread, ids: set[str]) -> None:
         """Check that another thread's comments have other ids."""
@@ -274,7 +237,7 @@ class Trial:
         rows: Sequence[Any],
         what: str,
         page: Any,
-        hints: Sequence[str | None] = (),
+        hint: str | None = None,
         faults: Sequence[str | None] = (),
     ) -> None:
         fields = tuple(_field(kind, name, count, rows) for name, count in page.fields.items())
@@ -296,7 +259,7 @@ class Trial:
                 total=getattr(page, "total", None),
                 fields=fields,
                 problem=problem,
-                hint="; ".join(filter(None, hints)) or None,
+                hint=hint,
             )
         )
 
