@@ -205,14 +205,17 @@ def switch(client: redis.Redis, service: str, version: str, *, size: int | None 
         return 0
     why = f"worse than the version before: {rolled.reason}" if rolled and rolled.worse else "its crawlers did not stay well"
     blame(client, service, version, why)
-    complain(f"{service}: {_name(version)}: {why}; back to {_name(before.current)}")
+    back_to = before.before(version)
+    if back_to != before.current and not installed(client, service, back_to):
+        back_to = before.current
+    complain(f"{service}: {_name(version)}: {why}; back to {_name(back_to)}")
     if size is not None:
         resize(client, service, 0)
-    use(client, service, before.current, previous=before.previous)
+    use(client, service, back_to, previous=before.previous)
     back = _roll(client, service, work if rolled and rolled.worse else None)
     if back is None or not back.worse:
         return 1
-    complain(f"{service}: {_name(before.current)} does the same now ({back.reason}): it is the site; {_name(version)} stays")
+    complain(f"{service}: {_name(back_to)} does the same now ({back.reason}): it is the site; {_name(version)} stays")
     blame(client, service, version, "")
     use(client, service, version)
     return 0 if _is_done(_roll(client, service)) else 1

@@ -22,8 +22,10 @@ from tests.support.plain_project import PlainFleet, plain_fleet
 from tests.support.processes import wait_until
 from workers.deploy.deploy import is_new, resize, store, use
 from workers.deploy.environments import prepare
+from workers.deploy.folder import keep_folder
 from workers.deploy.project_wheel import BuildFailed, build, settings_module
 from workers.fleet.sizes import desired_fleet
+from workers.process.options import CrawlerOptions
 from workers.state.registry import Registry
 from workers.state.services import MAX_WAITING, Deployments, ServiceRecord, Services, Version
 
@@ -144,6 +146,64 @@ def test_of_many_versions_the_oldest_that_its_crawlers_do_not_have_go(
     kept = [names[0], *names[3:]]
     assert [one.name for one in Deployments(redis_client).of("books").versions] == kept
     assert {one.name for one in (tmp_path / "data" / "wheels" / "books").iterdir()} == set(kept)
+
+
+def test_a_rollback_of_the_first_deploy_leads_to_the_folder_as_its_crawlers_were_launched_from_it(
+    redis_url: str, redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"REDIS_URL": redis_url, "DATA_DIR": str(tmp_path / "data")}.items():
+        monkeypatch.setenv(f"TRAWL_{name}", value)
+    Services(redis_client).declare("books", ServiceRecord(size=1, project="shop.settings"))
+    project = shop(tmp_path, "1.0")
+    monkeypatch.syspath_prepend(str(project))
+    options = CrawlerOptions(spider="books", project="shop.settings")
+
+    def launched() -> None:
+        errand = keep_folder(redis_client, options)
+        assert errand is not None
+        errand()
+
+    def written(word: str) -> None:
+        (project / "shop" / "words.py").write_text(f"WORD = {word!r}\n")
+
+    for word in ("ancient", "old", "old", "edited"):
+        written(word)
+        launched()
+    known = Deployments(redis_client).of("books")
+    assert len(known.versions) == 2, "the edited one, with which a crawler was started again, and the one before"
+    assert not is_new(redis_client, "books")
+    new = store(redis_client, "books", project, size=1, by="me")
+    assert known.versions[-1].content == new.content
+    use(redis_client, "books", new.name)
+    before = Deployments(redis_client).of("books").previous
+    assert before == known.versions[0].name
+    written("later")
+    python = prepare(redis_client, "books", known.versions[0])
+    done = subprocess.run([python, "-P", "-c", "import shop.words as w; print(w.WORD)"], cwd="/", capture_output=True, text=True)
+    assert done.stdout == "old\n", done.stderr
+    launched()
+    assert Deployments(redis_client).of("books").ran == known.ran, "after the first deploy it is not what crawlers run"
+
+
+def test_a_folder_is_kept_where_it_can_come_back_alone(
+    redis_url: str, redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"REDIS_URL": redis_url, "DATA_DIR": str(tmp_path / "data")}.items():
+        monkeypatch.setenv(f"TRAWL_{name}", value)
+    project = shop(tmp_path, "1.0")
+    monkeypatch.syspath_prepend(str(project))
+    options = CrawlerOptions(spider="books", project="shop.settings")
+    kept = {
+        "a job": keep_folder(redis_client, replace(options, job_of="books")),
+        "a deployed version": keep_folder(redis_client, replace(options, python="/x/python")),
+        "Trawl's own": keep_folder(redis_client, replace(options, project="workers.settings")),
+        "an installed package": keep_folder(redis_client, replace(options, project="scrapy.settings")),
+        "a module": keep_folder(redis_client, replace(options, project="settings")),
+    }
+    monkeypatch.setattr("workers.deploy.folder.MOST_BYTES", 10)
+    kept["too large"] = keep_folder(redis_client, options)
+    assert not any(kept.values()), kept
+    assert not (tmp_path / "data").exists()
 
 
 @pytest.mark.parametrize("before", ["", "aaaa"])

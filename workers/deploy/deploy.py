@@ -29,7 +29,8 @@ from workers.state.registry import Registry
 from workers.state.services import MAX_WAITING, Autoscaling, Deployment, Deployments, ServiceRecord, Services, Version
 
 from .environments import digest_of, keep, prepare, wheel_of
-from .project_wheel import build, settings_module
+from .folder import FOLDER
+from .project_wheel import build, content_of, settings_module
 
 MOST_VERSIONS = 20
 """Of a service; of more the oldest that its crawlers neither have nor had before go."""
@@ -41,10 +42,14 @@ def store(client: redis.Redis, service: str, project: Path, *, size: int, by: st
     Nothing is launched with it yet. Raises ConfigError, BuildFailed.
     """
     service, module = service_name(service), settings_module(project)
+    package = project / module.partition(".")[0]
+    content = content_of(package) if package.is_dir() else ""
     with tempfile.TemporaryDirectory() as made:
         wheel = build(project, Path(made), module)
         digest = digest_of(wheel)
-        version = Version(name=digest[:12], file=wheel.name, digest=digest, project=module, at=server_time(client), by=by)
+        version = Version(
+            name=digest[:12], file=wheel.name, digest=digest, project=module, at=server_time(client), by=by, content=content
+        )
         keep(service, version, wheel)
     dropped: list[Version] = []
 
@@ -67,7 +72,8 @@ def is_new(client: redis.Redis, service: str) -> bool:
     declared it.
     """
     known, declared = Deployments(client).of(service), Services(client).get(service)
-    failed = bool(known.versions) and not known.current and declared == ServiceRecord(size=0, max_waiting=MAX_WAITING)
+    deployed = [one for one in known.versions if one.by != FOLDER]
+    failed = bool(deployed) and not known.current and declared == ServiceRecord(size=0, max_waiting=MAX_WAITING)
     return failed or service not in declared_fleet(client)
 
 
@@ -92,8 +98,11 @@ def use(client: redis.Redis, service: str, name: str, *, previous: str | None = 
         find(client, service, name)
 
     def switched(now: Deployment) -> Deployment:
-        before = now.current if previous is None else previous
-        return now if now.current == name else replace(now, current=name, previous=before)
+        return (
+            now
+            if now.current == name
+            else replace(now, current=name, previous=now.before(name) if previous is None else previous)
+        )
 
     Deployments(client).edit(service, switched)
     registry = Registry(client)  # slots that were given up may work with this one

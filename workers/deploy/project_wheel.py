@@ -115,7 +115,7 @@ def pack(package: Path, requires: list[str], into: Path) -> Path:
     return wheel
 
 
-def _paths_of(package: Path) -> Iterator[tuple[str, Path]]:
+def paths_of(package: Path) -> Iterator[tuple[str, Path]]:
     """Yield the files of a package with their names in the wheel, in their order."""
     for path in sorted(package.rglob("*")):
         inside = path.relative_to(package.parent)
@@ -123,8 +123,13 @@ def _paths_of(package: Path) -> Iterator[tuple[str, Path]]:
             yield inside.as_posix(), path
 
 
+def content_of(package: Path) -> str:
+    """Return a digest of a package's files."""
+    return _digest_of(_files(package), [])
+
+
 def _files(package: Path) -> dict[str, bytes]:
-    return {name: path.read_bytes() for name, path in _paths_of(package)}
+    return {name: path.read_bytes() for name, path in paths_of(package)}
 
 
 def _digest_of(files: dict[str, bytes], requires: list[str]) -> str:

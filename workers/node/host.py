@@ -28,6 +28,7 @@ from redis_components.embedded import data_dir
 from redis_components.embedded.files import private_folder
 from redis_components.errors import TrawlError
 from redis_components.server.names import node_name, service_name, slot_number
+from workers.deploy.folder import keep_folder
 from workers.deploy.project_wheel import BuildFailed
 from workers.fleet.sizes import as_declared
 from workers.jobs.jobs import is_wanted
@@ -238,6 +239,7 @@ class Node:
                 node=name,
                 declared=partial(as_declared, client),
                 draining=self.drain.is_set,
+                before_launch=partial(keep_folder, client),
                 on_launch=place.note,
                 on_start=self.failed_starts.note,
                 on_record=on_record,

@@ -116,6 +116,8 @@ class Version:
     by: str = ""
     note: str = ""
     """Why it was rolled back, where it was."""
+    content: str = ""
+    """Digest of its package's files, also where another build has made the wheel; "" where that is not known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +131,8 @@ class Deployment(JsonRecord):
     previous: str = ""
     versions: tuple[Version, ...] = ()
     """The newest last."""
+    ran: tuple[str, ...] = ()
+    """Those that are the project's folder as crawlers were launched from it before the first deploy, the newest last."""
 
     def of(self, name: str) -> Version | None:
         """Return one version."""
@@ -138,6 +142,14 @@ class Deployment(JsonRecord):
     def now(self) -> Version | None:
         """The current one."""
         return self.of(self.current) if self.current else None
+
+    def before(self, name: str) -> str:
+        """Return the version that crawlers have before they get `name`: the current one, else their folder as it was with
+        another content; "" where that was not kept.
+        """
+        new = self.of(name)
+        kept = (one for one in map(self.of, reversed(self.ran)) if one and new and one.content != new.content)
+        return self.current or next((one.name for one in kept), "")
 
 
 class Deployments(RecordStore[Deployment]):

@@ -68,6 +68,7 @@ class SupervisorHooks:
     """Callbacks of a supervisor to its node: all of them can be left out in tests."""
 
     draining: Callable[[], bool] = lambda: False  # True while this node is being shut down
+    before_launch: Callable[[CrawlerOptions], Callable[[], object] | None] = lambda _: None  # returns an errand
     on_launch: Callable[[int], object] = lambda _: None  # with each crawler's pid
     on_start: Callable[[bool], object] = lambda _: None  # True if a crawler came to its first report
     on_record: Callable[[CrawlerRecord], None] = lambda _: None  # with each new record, in another thread; never raises
@@ -249,6 +250,8 @@ class Supervisor:
         order = self._reload()
         self._ledger.launches(order.reason if order else None)
         options = replace(self._options, story=self._ledger.story, owner=self._owner())
+        if errand := self._around.before_launch(options):
+            self._heartbeat.errand(errand)
         resting, self.resting = self.resting, None
         crawler = launch(options, self._log, resting)
         self._around.on_launch(crawler.pid)
