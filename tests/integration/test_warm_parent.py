@@ -172,17 +172,6 @@ def test_another_parent_is_made_when_a_module_of_trawl_has_changed(launched: Lau
     after.kill()
 
 
-def test_a_project_that_starts_a_thread_is_not_imported_by_the_parent(launched: Launch, tmp_path: Path) -> None:
-    with (tmp_path / "warm_settings.py").open("a") as file:
-        file.write("import threading, time\nthreading.Thread(target=time.sleep, args=(1000,), daemon=True).start()\n")
-    crawler = launched(stays="1")
-    said(tmp_path, 0)
-    parent = parent_of(crawler)
-    assert "workers.crawler.warm_parent" in parent.cmdline()
-    assert parent.num_threads() == 1
-    crawler.kill()
-
-
 def test_no_parent_where_it_is_switched_off(launched: Launch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRAWL_WARM_START", "0")
     crawler = launched()

@@ -1,9 +1,9 @@
 """The warm parent of crawlers: `run_module.py workers.crawler.warm_parent SOCKET OWNER ROOM` imports what they import, and forks
 one for each request (`workers.process.forked`).
 
-It has one thread and no reactor, and opens no connection. It imports the libraries of the project, and none of the project's own
-modules: a crawler imports those as ever, so what they compute or open at import is its own. Libraries that start threads or keep
-files open when they are imported are left out.
+It has one thread and no reactor, and opens no connection. It imports nothing of the project: a crawler imports that as ever, so
+what it computes or opens at import is its own. Members of a run, which are small and many, share a process
+(`workers.crawler.turns`).
 
 A crawler ends with it (SIGTERM), and with its supervisor: the connection through which it was asked for is closed then. It ends
 with its owner, when no crawler is left after IDLE_S, and when one of Trawl's modules has changed.
@@ -31,15 +31,13 @@ from dataclasses import dataclass, replace
 from importlib import import_module, metadata
 from importlib.machinery import FileFinder
 from pathlib import Path
-from types import ModuleType
+from pkgutil import iter_modules
 from typing import NoReturn
 
 from scrapy.http import Response
 from scrapy.settings import BaseSettings, Settings
 from scrapy.utils.misc import load_object
-from scrapy.utils.project import get_project_settings
 
-from redis_components.server.variables import load_env_file
 from workers.application import application
 from workers.process.exit_kinds import ExitKind
 from workers.process.forked import ANSWER, CREDENTIALS, is_own
@@ -53,9 +51,6 @@ from .turns import PACKAGES, Turns, is_library, stamps
 IDLE_S = 120.0
 GOING_S = 1.0
 """Longest wait for a supervisor that is dying."""
-WITHOUT = "without:"
-_ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-"""numpy starts a thread for each core when it is imported. In the memory of forked crawlers it has one."""
 _FILES = 5
 _STOPS = {signal.SIGTERM, signal.SIGINT}
 
@@ -225,8 +220,6 @@ def _crawl(parent: int, environment: dict[str, str], files: list[int]) -> NoRetu
         os.close(file)
     os.environ.clear()
     os.environ.update(environment)
-    if random := sys.modules.get("numpy.random"):
-        random.seed()
     turns = Turns(orders, pulse)
     while True:
         for path, finder in sys.path_importer_cache.items():
@@ -267,110 +260,40 @@ MORE = (
     "scrapy.core.scraper",
     "scrapy.spiderloader",
     "twisted.internet.asyncioreactor",
-    "redis_components.scheduler",
     "redis_components.dupefilter",
-    "redis_components.stats",
+    "redis_components.extensions",
     "redis_components.pipelines",
+    "redis_components.scheduler",
+    "redis_components.stats",
+    "redis_components.scrapy_glue.conditional",
     "redis_components.scrapy_glue.custom_classes",
+    "redis_components.scrapy_glue.retry_after",
+    "redis_components.scrapy_glue.robots",
+    "workers.breaker.hosts",
     "workers.crawler.http_client",
 )
-"""Modules that a crawl loads, and no setting names."""
-_COMPONENTS = ("_MIDDLEWARES", "_PIPELINES", "EXTENSIONS", "_HANDLERS", "_STORAGES", "_EXPORTERS")
+"""Modules that a crawl loads, and no default setting names."""
+_COMPONENTS = ("_MIDDLEWARES_BASE", "_PIPELINES_BASE", "EXTENSIONS_BASE", "_HANDLERS_BASE", "_STORAGES_BASE", "_EXPORTERS_BASE")
 _TRAWLS = ("redis_components", "workers", "forum_reader", "forums")
-_MOST_BYTES = 60_000
-"""Of names: what a pipe takes at once."""
-IMPORT_S = 60.0
 
 
-def preload(owner: int | None = None, without: frozenset[str] = frozenset()) -> set[str]:
-    """Import what a crawler of this project imports, but for the project itself, and for packages that are left out.
-
-    Returns the packages after which a fork would share or lose what they have begun.
-    """
+def preload() -> None:
+    """Import what a crawler imports of Scrapy, of Trawl and of the application's spiders."""
     for name in MORE:
         import_module(name)
-    for path in _components(Settings()):
-        with suppress(BaseException):
-            load_object(path)
+    with suppress(ImportError):  # it is none on Windows
+        import_module("uvloop")
+    settings = Settings()
+    for name in filter(lambda name: name.endswith(_COMPONENTS), settings):
+        for path in (*settings.getdict(name), *settings.getdict(name).values()):
+            with suppress(Exception):  # a place, or a part whose package is missing
+                load_object(path)
+    for package in BaseSettings(dict(application().scrapy_settings())).getlist("SPIDER_MODULES"):
+        for found in iter_modules(import_module(package).__path__, f"{package}."):
+            import_module(found.name)
     application().verdict(Response("http://example.org"))  # what it needs is loaded at the first page
     metadata.version("redis")  # which redis-py asks for each connection: its first look goes through a folder
-    begun = _begun()
-    found = set()
-    for name in _libraries(owner):
-        package = name.partition(".")[0]
-        if package not in without and name not in sys.modules:
-            with suppress(BaseException):
-                import_module(name)
-            if _begun() - begun:
-                begun |= _begun()
-                found.add(package)
     gc.collect()
-    return found
-
-
-def _begun() -> set[str]:
-    """Return the threads, open files and installed reactor of this process."""
-    found = {f"thread {name}" for name in os.listdir("/proc/self/task")}  # noqa: PTH208 - names alone
-    if "twisted.internet.reactor" in sys.modules:
-        found.add("reactor")
-    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
-        with suppress(OSError):
-            found.add(os.readlink(f"/proc/self/fd/{name}"))  # noqa: PTH115
-    return found
-
-
-def _libraries(owner: int | None) -> list[str]:
-    """Return the modules of others that the project imports, found in another process: importing a project may do anything."""
-    read, write = os.pipe()
-    pid = os.fork()
-    if not pid:
-        with suppress(BaseException):
-            for number in (1, 2):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), number)
-            os.write(write, "\n".join(_imported()).encode()[:_MOST_BYTES])
-        os._exit(0)
-    os.close(write)
-    with os.fdopen(read, "rb") as file:
-        waiting = [read, *([] if owner is None else [owner])]
-        found = file.read() if read in select.select(waiting, [], [], IMPORT_S)[0] else b""
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    return found.decode().split()
-
-
-def _imported() -> list[str]:
-    """Import the project, and return the modules of others that were loaded."""
-    load_env_file()
-    settings = get_project_settings()
-    for path in _components(settings):
-        with suppress(BaseException):  # a crawler reports it
-            load_object(path)
-    own = {os.environ.get("SCRAPY_SETTINGS_MODULE", ""), *settings.getlist("SPIDER_MODULES")}
-    packages = {name.partition(".")[0] for name in own} - {*_TRAWLS}
-    modules = [
-        (name, module) for name, module in sys.modules.items() if name not in own and name.partition(".")[0] not in packages
-    ]
-    return [name for name, module in modules if _is_others(name, module)]
-
-
-def _components(settings: BaseSettings) -> Iterator[str]:
-    for name in settings:
-        if name.removesuffix("_BASE").endswith(_COMPONENTS):
-            yield from (value for value in (*settings.getdict(name), *settings.getdict(name).values()) if _is_path(value))
-        elif name.endswith(("_CLASS", "_FACTORY", "_FORMATTER", "_RESOLVER", "SCHEDULER")) and _is_path(settings[name]):
-            yield settings[name]
-
-
-def _is_path(value: object) -> bool:
-    return isinstance(value, str) and "." in value
-
-
-def _is_others(name: str, module: ModuleType) -> bool:
-    """Return True for a module of Trawl, of Python, or one that is installed."""
-    file = str(getattr(module, "__file__", None) or "")
-    if name == "__main__" or not file:
-        return False
-    return is_trawls(name) or is_library(file)
 
 
 def is_trawls(name: str) -> bool:
@@ -380,16 +303,11 @@ def is_trawls(name: str) -> bool:
 
 def main() -> None:
     """Import, then serve the socket."""
-    descriptor, owner, *_, last = sys.argv[1:]
+    descriptor, owner, *_ = sys.argv[1:]
     environment = dict(os.environ)
-    os.environ |= _ONE_THREAD
     with suppress(ProcessLookupError):  # it has ended
         handle = os.pidfd_open(int(owner))
-        without = frozenset(last.removeprefix(WITHOUT).split(",")) if last.startswith(WITHOUT) else frozenset[str]()
-        if found := preload(handle, without):
-            os.set_inheritable(int(descriptor), True)
-            again = own_module("workers.crawler.warm_parent", *sys.argv[1:], WITHOUT + ",".join(sorted(without | found)))
-            os.execve(sys.executable, again, environment)  # noqa: S606 - no shell is what we want
+        preload()
         gc.freeze()
         WarmParent(socket.socket(fileno=int(descriptor)), handle, environment).serve()
 
