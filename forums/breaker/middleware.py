@@ -35,7 +35,7 @@ from workers.process.page_at_work import PageAtWork, is_site_page
 from workers.raw_pages import RawPage, RawStore, raw_dir
 
 from .missing import MissingPages, should_exist
-from .state import open_breaker, open_for_page
+from .state import open_breaker
 
 if TYPE_CHECKING:
     import redis
@@ -110,7 +110,6 @@ class SiteWatch(ForCrawler):
         )
         self._raw = RawStore(raw_dir(), inc_value=self._inc_value, rounds=prune_here)
         _watches[crawler] = self
-        page_at_work.when_hung(open_for_page)
         crawler.signals.connect(self._raw.close, signals.spider_closed)
 
     def process_response(self, request: Request, response: Response) -> Request | Response:

@@ -233,8 +233,6 @@ class CrawlerProcess:
         over = f"hung while {page}: " if page else ""
         logger.error("%sthe reactor has not answered for %.0f s; stacks of all threads:", over, silent_s)
         faulthandler.dump_traceback(all_threads=True)
-        if page and self._slot is None:  # a supervisor reports the page of its crawler
-            page_at_work.report(page, f"hung while {page}")
 
     def _out_of_time(self, stopping: Stopping) -> str | None:
         if time.monotonic() - stopping.since > self._grace_s:

@@ -1,17 +1,15 @@
 """The page that a crawler process is reading now, for the supervisor of a process that hangs or has died.
 
 It is written to memory that the supervisor shares, since a process that hangs in C code, or is dead, cannot answer. Writing it
-takes some microseconds a page. An application registers a handler for such a page with `when_hung` (the forums: the site's
-breaker); a node does so for its supervisors.
+takes some microseconds a page.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,7 +19,6 @@ from .memory import private_memory
 
 _SIZE = 4096
 _LONGEST = 1000  # characters of a URL that are kept
-_JOIN_S = 2.0  # longest wait of a hanging process for its listener, such as for Redis
 
 
 class PageAtWork(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +41,6 @@ class PageAtWork(msgspec.Struct, frozen=True, kw_only=True):
 
 _shared: mmap.mmap | None = None
 _now: PageAtWork | None = None
-_listener: Callable[[PageAtWork, str], None] | None = None
 
 
 @contextmanager
@@ -74,20 +70,6 @@ def share(descriptor: int) -> None:
     """Write the page to the memory of this descriptor, too. Raises OSError."""
     global _shared
     _shared = mmap.mmap(descriptor, _SIZE)
-
-
-def when_hung(listener: Callable[[PageAtWork, str], None]) -> None:
-    """Register a listener for the page and the fate of this process, called in a thread shortly before the process ends."""
-    global _listener
-    _listener = listener
-
-
-def report(page: PageAtWork, what: str) -> None:
-    """Call the listener, and wait a moment for it."""
-    if _listener is not None:
-        thread = threading.Thread(target=_listener, args=(page, what), daemon=True)
-        thread.start()
-        thread.join(_JOIN_S)
 
 
 class SharedPage:

@@ -47,13 +47,6 @@ def test_what_a_process_was_reading_when_it_died_is_known(shared: SharedPage, en
     shared.close()
 
 
-def test_whoever_wants_to_know_is_told_and_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[tuple[PageAtWork, str]] = []
-    monkeypatch.setattr(page_at_work, "_listener", lambda page, what: told.append((page, what)))
-    page_at_work.report(PAGE, "hung")
-    assert told == [(PAGE, "hung")]
-
-
 @pytest.mark.parametrize(
     ("kind", "code", "lasted_s", "blamed"),
     [
