@@ -79,7 +79,7 @@ LONG = re.compile(  # left out of `make test`, where a shorter form or another v
       | test_missing_threads\.py::.*\[comments-
       | test_forum_crawl\.py::test_a_thread_that_is_gone_is_reported
       | test_cli_node_capacity\.py::test_four_crawlers
-      | test_service_redis\.py::.*another_redis_keeps_it.*\[(params|host\ and\ port)\]
+      | test_service_redis\.py::.*another_redis_is_refused.*\[(params|host\ and\ port)\]
       | test_service_items\.py::test_a_hundred_thousand_items
       | test_forum_crawl\.py::test_without_a_detail_crawler.*\[10000\]
       | test_exchange_properties\.py::.*interleaving\[rolling\]

@@ -20,7 +20,7 @@ import typer
 
 from cli.access import redis_client, running_client
 from cli.views.options import AsJson, command_group
-from cli.views.output import complain, echo, report, working
+from cli.views.output import echo, report, working
 from forums.state.writer_state import LATELY_S, DatabaseClaim
 from forums.storage import Database
 from forums.storage.copying import check, copy_from, copy_name, copy_to, has_posts
@@ -52,8 +52,6 @@ class Saved:
     bytes: int
     keys: int
     database: bool
-    elsewhere: tuple[str, ...]
-    """Services whose frontier is in another Redis, and not in the backup."""
 
 
 def file_for(place: Path) -> Path:
@@ -86,7 +84,7 @@ def make(client: redis.Redis, services: Collection[str], database: Database, tar
         there = copy_to(database, copy)
         if there:
             writer.add_file(copy_name(database), copy)
-    return Saved(file=str(target), bytes=target.stat().st_size, keys=len(copies), database=there, elsewhere=names.elsewhere)
+    return Saved(file=str(target), bytes=target.stat().st_size, keys=len(copies), database=there)
 
 
 def put_back(
@@ -193,8 +191,6 @@ def create(
         saved = make(client, default_fleet(), Database.from_url(), target)
     database = " and the database" if saved.database else ", but no database, for there is none yet"
     report(as_json, saved, f"{saved.file}: {saved.keys:,} keys{database}, {saved.bytes:,} bytes")
-    for service in saved.elsewhere:
-        complain(f"the queue of {service} is in another Redis, and not in this backup")
     return 0
 
 

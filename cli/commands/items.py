@@ -62,7 +62,6 @@ def list_items(
     for row in rows:
         record = records.get(row["service"])
         row["declared"] = record.consumer if record else ""
-        row["redis"] = record.redis if record else ""
         row["written"] = {
             group: f"{place.target} on {place.node}"
             for (service, _, group), place in ((name.partition("/"), place) for name, place in places.items())
@@ -206,11 +205,9 @@ def consume(
 
 
 def _stream_of(client: redis.Redis, service: str, group: str) -> ItemStream:
-    """Return its items, or those of one group. Raises ConfigError for items that are elsewhere, or another consumer's."""
+    """Return its items, or those of one group. Raises ConfigError for items that are another consumer's."""
     check_spiders(client, [service])
     record = CrawlRecords(client).of(service)
-    if record and record.redis:
-        raise ConfigError(f"the crawlers of {service} work with {record.redis}, not with the fleet's Redis: consume them there")
     if record and record.consumer:
         raise ConfigError(f"the items of {service} are taken by {record.consumer}: declare another consumer to take them here")
     keys = item_keys(client, service)

@@ -191,7 +191,6 @@ def _service_json(view: ServiceView) -> dict[str, Any]:
         "items_waiting": view.items_waiting,
         "bad_items": view.items_refused,
         "items_counted_for": view.items_of or None,
-        "redis": crawl.redis or None,
         "item_consumer": crawl.consumer or None,
         "items_limit": crawl.max_items or None,
         "items_limit_bytes": crawl.max_item_bytes or None,

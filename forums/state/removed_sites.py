@@ -119,7 +119,7 @@ def forget_site(client: redis.Redis, site: str, *, crawled_only: bool = False) -
 def _crawls(client: redis.Redis) -> list[CrawlKeys]:
     """Return the keys of the crawls whose items the forum writer stores."""
     writers = application().consumers()
-    crawls = [one.keys for one in CrawlRecords(client).all().values() if one.consumer in writers and not one.redis]
+    crawls = [one.keys for one in CrawlRecords(client).all().values() if one.consumer in writers]
     known = {keys.start_urls: keys for keys in (*crawls, keys_in(client, FORUM_LIST), keys_in(client, FORUM_DETAIL))}
     return list(known.values())
 

@@ -78,7 +78,7 @@ def _lanes(view: Overview, value: Value) -> Samples:
 
 
 def _crawls(view: Overview, value: Value) -> Samples:
-    """Return a figure of each crawl; one in another Redis has none."""
+    """Return a figure of each crawl; one that cannot be read has none."""
     return [(service.labels, value(service.crawl) or 0.0) for service in view.known]
 
 
@@ -110,9 +110,6 @@ _COMPUTED: Mapping[str, Callable[[Overview], Samples]] = {
     "trawl_item_group_consumers": lambda view: _groups(
         view, lambda group: sum(consumer.idle_s <= READS_S for consumer in group.consumers)
     ),
-    "trawl_crawl_in_another_redis": lambda view: [
-        (each.labels, float(bool(each.crawl.redis))) for each in view.services if not each.fault
-    ],
     "trawl_crawlers_desired": lambda view: [
         (each.labels, view.wanted(each)) for each in _services(view) if each.desired is not None
     ],

@@ -42,8 +42,6 @@ class CrawlRecord(JsonRecord):
 
     spider: str
     keys: CrawlKeys
-    redis: str = ""
-    """Its Redis, without a password, where that is another one than the fleet's; "": the fleet's."""
     consumer: str = ""
     """The part of the fleet that consumes its items from the item stream; "": none, they are the user's to consume."""
     max_items: int = 0
@@ -82,7 +80,7 @@ class CrawlRecords:
     def write(self, record: CrawlRecord) -> None:
         """Store the record of a crawler with a slot in place of an older one. Holds stay, at the new keys."""
         before = self.keys_of(record.spider).holds()
-        if before != record.keys.holds() and not record.redis:
+        if before != record.keys.holds():
             with suppress(redis.ResponseError):  # a cluster keeps them in different slots; the fleet's own holds are spread again
                 self._client.copy(before, record.keys.holds())  # unless there are holds
         self._client.hset(self._key, record.spider, record.to_json())
@@ -185,7 +183,6 @@ class CrawlSnapshot:
     max_items: int = 0  # of both, from which on no page is started; 0: any number
     max_item_bytes: int = 0  # the same by memory
     consumer: str = ""  # of the fleet, that takes the items; "": they are the user's
-    redis: str = ""  # where the crawl is, if not in this Redis: then the sizes here are not its own
     owners: int = 0  # crawler processes with a heartbeat
     acked: int = 0  # requests finished, ever
     reclaimed: int = 0  # leases taken back from dead owners, ever
@@ -234,7 +231,7 @@ def _operands(keys: CrawlKeys) -> tuple[Any, ...]:
 
 _COUNTERS = ("leased", "leased_tasks", "acked", "reclaimed", "parked", "parked_tasks")
 _KNOWN = ("backlog", "thread_records", "start_tokens", "overflow")
-_RECORDED = ("max_items", "max_item_bytes", "consumer", "redis")
+_RECORDED = ("max_items", "max_item_bytes", "consumer")
 
 
 def _from_reply(spider: str, reply: Any, record: CrawlRecord | None) -> CrawlSnapshot:

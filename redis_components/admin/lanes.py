@@ -198,7 +198,7 @@ def look(
 
 def as_dicts(client: redis.Redis, key: str, only: str | None = None) -> list[dict[str, Any]]:
     """Return every lane, or one, for programs: its limits, its state and why. Raises `redis.RedisError`."""
-    crawls = [record.keys for record in CrawlRecords(client).all().values() if not record.redis]
+    crawls = [record.keys for record in CrawlRecords(client).all().values()]
     return [_fields(one) for one in look(client, key, crawls, server_time(client)) if only in (None, one.lane)]
 
 

@@ -56,11 +56,9 @@ def test_many_lines_go_on_where_they_were_interrupted(trawl: Trawl, redis_client
     assert redis_client.lrange("books:start_urls", 0, 0) == [f"http://a.example/{2 * CHUNK}".encode()]
 
 
-def test_a_service_that_is_not_there_a_file_that_is_not_and_another_redis(trawl: Trawl, redis_client: redis.Redis) -> None:
+def test_a_service_that_is_not_there_and_a_file_that_is_not(trawl: Trawl, redis_client: redis.Redis) -> None:
     one_line(trawl("seed-urls", "boks", "/dev/null"), 2, "did you mean 'books'?")
     one_line(trawl("seed-urls", "books", "no-such-file"), 2, "no-such-file: No such file or directory")
-    CrawlRecords(redis_client).write(CrawlRecord(spider="books", keys=KEYS, redis="redis://elsewhere:6379/0"))
-    one_line(trawl("seed-urls", "books", "/dev/null"), 2, "redis://elsewhere:6379/0")
     assert not redis_client.exists(KEYS.start_urls)
 
 

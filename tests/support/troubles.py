@@ -212,10 +212,6 @@ TROUBLES: dict[str, tuple[Act, Act]] = {
         lambda fleet: fleet.write_board("gap", ForumState(gap_at=1.0)),
         lambda fleet: fleet.write_board("gap", ForumState()),
     ),
-    "TrawlAnotherRedis": (
-        lambda fleet: fleet.records.write(CrawlRecord(spider="others", keys=OTHERS, redis="redis://elsewhere:6379/0")),
-        lambda fleet: fleet.records.write(CrawlRecord(spider="others", keys=OTHERS)),
-    ),
     "TrawlItemsBackedUp": (
         lambda fleet: fleet.client.rpush(fleet.details.item_stream(), *["an item"] * MAX_ITEMS),
         lambda fleet: fleet.client.delete(fleet.details.item_stream()),

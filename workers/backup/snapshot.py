@@ -32,9 +32,6 @@ class KeyNames:
 
     bases: tuple[str, ...]
     crawls: tuple[CrawlKeys, ...]
-    """Of services whose frontier is in this Redis."""
-    elsewhere: tuple[str, ...]
-    """Services whose frontier is in another Redis, which is not looked at."""
 
     def owns(self, key: bytes) -> bool:
         """Return True if a key is the fleet's."""
@@ -66,7 +63,7 @@ class KeyNames:
     def with_records(self, stored: Mapping[bytes, bytes]) -> KeyNames:
         """Return these names and the names of the crawls in other records, by service."""
         records = {as_text(name): one for name, one in readable(stored, crawl_record_of).items()}
-        crawls = [record.keys for record in records.values() if not record.redis]
+        crawls = [record.keys for record in records.values()]
         bases = [base for keys in crawls for base in _bases(keys)]
         return replace(
             self, bases=tuple(dict.fromkeys((*self.bases, *bases))), crawls=tuple(dict.fromkeys((*self.crawls, *crawls)))
@@ -86,13 +83,12 @@ def key_names(client: redis.Redis, services: Iterable[str]) -> KeyNames:
     """Return the keys of the fleet of this namespace, whose services are `services` and all that ever had a crawler."""
     records = CrawlRecords(client).all()
     names = list(dict.fromkeys((*services, *records)))
-    elsewhere = tuple(name for name in names if name in records and records[name].redis)
-    crawls = tuple(keys for name, keys in CrawlRecords(client).keys_of_all(names).items() if name not in elsewhere)
+    crawls = tuple(CrawlRecords(client).keys_of_all(names).values())
     namespace = fleet_namespace()
     bases = [namespace] if namespace else [FleetKeys().prefix, limits_key()]
     for keys in crawls:
         bases += _bases(keys)
-    return KeyNames(bases=tuple(dict.fromkeys(bases)), crawls=crawls, elsewhere=elsewhere)
+    return KeyNames(bases=tuple(dict.fromkeys(bases)), crawls=crawls)
 
 
 def _bases(keys: CrawlKeys) -> list[str]:

@@ -254,12 +254,12 @@ def streams_of(
     `services` that have never had a crawler, only the application's spiders count, and only where the project is Trawl's: in
     another project a spider of that name may be anything.
     """
-    declared = {name: one.keys for name, one in records.items() if one.consumer == consumer and not one.redis}
+    declared = {name: one.keys for name, one in records.items() if one.consumer == consumer}
     own = application().consumers().get(consumer, ())
     if own and settings_module(environment) == _TRAWLS_PROJECT:
         never_ran = [name for name in services if name in own and name not in records]
         declared |= {name: CrawlKeys.for_spider(name) for name in never_ran}
-    foreign = {one.keys.items for name, one in records.items() if name not in declared and not one.redis}
+    foreign = {one.keys.items for name, one in records.items() if name not in declared}
     found: dict[str, CrawlKeys] = {}
     for name, keys in declared.items():
         if keys.items not in foreign and keys.items not in {one.items for one in found.values()}:

@@ -1,6 +1,6 @@
 """The fleet's changes of a crawl's settings, after those of its project, its spider and the command line.
 
-`hand_over` gives it the fleet's Redis unless its project names another, which is logged and reported; `crawl_alone` runs an
+`hand_over` gives it the fleet's Redis unless its project names one; `check_redis` refuses another one; `crawl_alone` runs an
 ordinary spider apart from the fleet; `share_job` lets several crawlers share one crawl that ends.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -23,12 +22,14 @@ from scrapy.utils.python import to_bytes
 
 from redis_components import defaults
 from redis_components.connection import connect, from_settings, name_of, names_redis, retried
+from redis_components.errors import ConfigError
 from redis_components.frontier.stock import shared_clock
 from redis_components.keys.crawl import filled
 from redis_components.pipelines import RedisPipeline, default_serialize
+from redis_components.scheduler import Scheduler
 from redis_components.scrapy_glue.engine import ForCrawler
 from redis_components.scrapy_glue.page_tracker import current_page
-from redis_components.server.names import crawl_name, fleet_namespace, namespace_of, service_name
+from redis_components.server.names import crawl_name, fleet_namespace, service_name
 from redis_components.server.url import masked
 from redis_components.setting_values import number_of, object_of
 from redis_components.spiders import RedisMixin
@@ -56,14 +57,6 @@ MET_S = 60  # longer than the slowest client waits for an answer
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Elsewhere:
-    """The Redis and namespace of a crawl that differ from its fleet's."""
-
-    redis: str = ""  # its Redis, without a password; "": the fleet's
-    namespace: str | None = None  # None: the fleet's
-
-
 def hand_over(settings: Settings, spider: type[Spider], url: str) -> None:
     """Give a crawler the fleet's Redis and namespace, where neither the project nor the spider names one.
 
@@ -76,34 +69,15 @@ def hand_over(settings: Settings, spider: type[Spider], url: str) -> None:
         settings.set("REDIS_NAMESPACE", namespace, priority="default")
 
 
-def find(settings: BaseSettings, url: str) -> Elsewhere:
-    """Return where a crawl by these settings differs from its fleet at `url`. Asks both Redis servers, and waits for the
-    fleet's.
+def check_redis(settings: BaseSettings, spider: type[Spider], url: str) -> None:
+    """Raise ConfigError where the crawl would share its queue in another Redis than that of its fleet, at `url`: the fleet sees
+    nothing there. Asks both servers, and waits for the fleet's.
     """
-    namespace = namespace_of(settings)
-    return Elsewhere(
-        redis="" if settings.get("REDIS_URL") == url or _is_fleets(settings, url) else name_of(settings),
-        namespace=None if namespace == fleet_namespace() else namespace,
-    )
-
-
-def warn(elsewhere: Elsewhere, url: str) -> None:
-    """Log the difference as a warning."""
-    if elsewhere.redis:
-        logger.warning(
-            "this crawl works in %s, which the project's settings name, and not in the fleet's Redis, %s: trawl status, the"
-            " exporter, the autoscaler, trawl dead and the writer do not see its queue, items and stats, and no pause reaches it."
-            " Leave REDIS_URL, REDIS_HOST, REDIS_PORT, REDIS_DB and the address in REDIS_PARAMS out of the settings to work in"
-            " the fleet's",
-            elsewhere.redis,
-            masked(url),
-        )
-    if elsewhere.namespace is not None:
-        logger.warning(
-            "this crawl works in the namespace %r, which the project's settings name (REDIS_NAMESPACE), and not in the fleet's,"
-            " %r (TRAWL_NAMESPACE); the fleet looks for its keys there",
-            elsewhere.namespace,
-            fleet_namespace(),
+    shared = fed_from_redis(spider) or issubclass(load_object(settings["SCHEDULER"]), Scheduler)
+    if shared and settings.get("REDIS_URL") != url and not _is_fleets(settings, url):
+        raise ConfigError(
+            f"its project names another Redis, {name_of(settings)}, than the fleet, {masked(url)}: leave REDIS_URL, REDIS_HOST,"
+            " REDIS_PORT, REDIS_DB and the address in REDIS_PARAMS out of its settings"
         )
 
 
@@ -252,6 +226,7 @@ def adapt(settings: Settings, spider: type[Spider], options: CrawlerOptions, url
     hand_over(settings, spider, url)
     if options.alone:
         crawl_alone(settings, spider)
+    check_redis(with_spiders_own(settings, spider), spider, url)
 
 
 KEEP_DAYS = 30.0

@@ -92,8 +92,8 @@ def other_redis(settings: BaseSettings) -> Iterator[str]:
     fleet = re.sub(r"//[^/]*@", "//", masked(redis_url()))
     if names_redis(settings) and (named := re.sub(r"//[^/]*@", "//", name_of(settings))) != fleet:
         yield (
-            f"its project names {named}, the fleet's Redis is {fleet}: if these are two, status, pauses and consumers of the"
-            " fleet do not reach its crawl; remove REDIS_URL, REDIS_HOST and the like from the project's settings"
+            f"its project names {named}, the fleet's Redis is {fleet}: if these are two, its crawlers are refused; remove"
+            " REDIS_URL, REDIS_HOST and the like from the project's settings"
         )
 
 

@@ -88,17 +88,15 @@ def check_consumer(service: str, consumer: str, groups: Sequence[str]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class CrawlLocation:
-    """Redis and keys of an opened crawl, by its own settings."""
+    """Record and settings of an opened crawl."""
 
     record: CrawlRecord
     settings: BaseSettings
-    uses_redis: bool
 
 
 def place_of(crawler: Crawler) -> CrawlLocation:
     """Return the place of a crawl whose spider is opened. Raises ConfigError."""
-    uses_redis = known_frontier(crawler) is not None or getattr(crawler.spider, "redis_key", None) is not None
-    return CrawlLocation(record=record_of(crawler), settings=crawler.settings, uses_redis=uses_redis)
+    return CrawlLocation(record=record_of(crawler), settings=crawler.settings)
 
 
 def record_of(crawler: Crawler) -> CrawlRecord:

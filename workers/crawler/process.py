@@ -11,7 +11,6 @@ import logging
 import os
 import signal
 import socket
-import threading
 import time
 from collections import deque
 from dataclasses import dataclass, replace
@@ -26,6 +25,7 @@ from redis_components.admin.inspector import CrawlRecords
 from redis_components.connection import connect
 from redis_components.embedded import redis_url
 from redis_components.frontier.config import FrontierConfig
+from redis_components.server.names import fleet_namespace, namespace_of
 from redis_components.setting_values import number_of
 from workers.process import memory, page_at_work, pipes
 from workers.process.exit_kinds import ExitKind, shutdown_grace
@@ -36,9 +36,9 @@ from workers.process.run_recorder import own_run, report_run, with_figures
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry, Renewal
 
 from . import crawl
-from .adapt_settings import Elsewhere, adapt, find, warn
+from .adapt_settings import adapt
 from .crawl import make_crawl
-from .crawl_record import CrawlLocation, ServiceSpider
+from .crawl_record import ServiceSpider
 from .setting_types import CrawlerLimits
 from .turns import Turns
 
@@ -81,7 +81,7 @@ class CrawlerProcess:
         self._grace_s = number_of(settings, "SHUTDOWN_GRACE", shutdown_grace())
         self._period_s = number_of(settings, "HEARTBEAT_INTERVAL", PERIOD_S)
         self._limits = CrawlerLimits.of(settings)
-        self._url, self._elsewhere = redis_url(), Elsewhere()
+        self._url = redis_url()
         start_key = options.settings.get("REDIS_START_URLS_KEY", "") if options.slot else ""
         service = ServiceSpider(loads=options.loads, consumer=options.consumer, start_key=start_key, job_of=options.job_of)
         self._crawl = make_crawl(
@@ -155,18 +155,10 @@ class CrawlerProcess:
         if self._is_known or (place := self._crawl.place) is None:
             return
         self._is_known = True
-        # Another Redis may take its time to answer: neither this thread nor the heartbeat's may wait for it.
-        threading.Thread(target=self._find_place, args=(place,), name="place", daemon=True).start()
-
-    def _find_place(self, place: CrawlLocation) -> None:
-        if place.uses_redis:
-            self._elsewhere = find(place.settings, self._url)
-            warn(self._elsewhere, self._url)
-        record = replace(place.record, redis=self._elsewhere.redis)
         if self._slot:
-            self._heartbeat.errand(lambda: self._records.write(record))
-        elif self._elsewhere == Elsewhere():  # a crawl by hand in another namespace is not the service's
-            self._heartbeat.errand(lambda: self._records.suggest(record))
+            self._heartbeat.errand(lambda: self._records.write(place.record))
+        elif namespace_of(place.settings) == fleet_namespace():  # a crawl by hand in another namespace is not the service's
+            self._heartbeat.errand(lambda: self._records.suggest(place.record))
 
     def _thaw(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the form of a handler
         """Act at SIGCONT: a tick later is too late, as the reactor's thread goes on at once and requests pages that others have
@@ -296,8 +288,6 @@ class CrawlerProcess:
             rss_bytes=self._rss_bytes,
             lag_s=round(self._crawl.lag_s if silent_s < 1 else silent_s, 3),
             note=self._stopping.why if self._stopping else note,
-            redis=self._elsewhere.redis,
-            namespace=self._elsewhere.namespace,
             **vars(self._options.story),
         )
 

@@ -222,8 +222,6 @@ def _look(
         crawl = snapshot(client, service)
     except (redis.ResponseError, ValueError, TypeError):  # a key of another type: the exporter names it
         return None
-    if crawl.redis:  # its figures are in another Redis
-        return None
     running = [v for v in slots if v.spider == service and v.number < size and v.token is not None and v.record]
     return Sample(
         size=size,

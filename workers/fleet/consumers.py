@@ -105,7 +105,6 @@ def declared_consumers(client: redis.Redis) -> dict[str, Declared]:
             taken_by=crawls[service].consumer if service in crawls else "",
         )
         for (service, group), (text, one) in targets.items()
-        if service not in crawls or not crawls[service].redis
     }
 
 

@@ -43,7 +43,7 @@ def seed_urls(
 
     `unless_in`: a database; those are left out that have a row in `table` (by default the service's name) with this `key`.
 
-    Raises ConfigError for a service that the fleet does not have, or whose crawl is in another Redis, OnHold where it is
+    Raises ConfigError for a service that the fleet does not have, OnHold where it is
     being drained, and SinkUnavailable where the database does not answer.
     """
     keys = _keys_of(client, service)
@@ -115,8 +115,6 @@ def _keys_of(client: redis.Redis, service: str) -> CrawlKeys:
     record = CrawlRecords(client).of(service)
     if record is None and service not in (fleet := declared_fleet(client)):
         raise unknown_name("service", service, fleet)
-    if record is not None and record.redis:
-        raise ConfigError(f"the crawlers of {service} work with {record.redis}, not with the fleet's Redis: seed them there")
     if record:
         return record.keys
     keys, declared = CrawlKeys.for_spider(service), service_in(client, service)

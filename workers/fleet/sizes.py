@@ -275,7 +275,7 @@ def scale(registry: Registry, autoscaling: Autoscaling, sizes: Mapping[str, int]
 
 def tend_streams(client: redis.Redis) -> None:
     """Tend the stream of each crawl that was recorded with groups in this Redis. Raises `redis.RedisError`."""
-    crawls = {one.keys.items: one.keys for one in CrawlRecords(client).all().values() if one.keys.item_groups and not one.redis}
+    crawls = {one.keys.items: one.keys for one in CrawlRecords(client).all().values() if one.keys.item_groups}
     for keys in crawls.values():
         tend(client, keys)
 

@@ -245,7 +245,7 @@ def _after(client: redis.Redis, jobs: Jobs, job: Job, views: Sequence[SlotView],
     """Return the job after its next step, with its figures, and do what that step needs in Redis."""
     keys, ends = record.keys if record else CrawlKeys.for_spider(job.id), jobs.ends(job.id)
     done = _figures(snapshot(client, job.id, keys, record=record))
-    after = replace(next_step(job, ends, views, done, _trouble(record)), figures=done)
+    after = replace(next_step(job, ends, views, done), figures=done)
     if after.state is JobState.RUNNING and ends and not _alive(views):
         jobs.forget_ends(job.id)
         after = replace(after, rounds=job.rounds + 1)
@@ -256,7 +256,7 @@ def _after(client: redis.Redis, jobs: Jobs, job: Job, views: Sequence[SlotView],
     return after
 
 
-def next_step(job: Job, ends: Mapping[int, str], views: Iterable[SlotView], done: JobFigures, trouble: str = "") -> Job:
+def next_step(job: Job, ends: Mapping[int, str], views: Iterable[SlotView], done: JobFigures) -> Job:
     """Return the next state of a job that is not over. Pure.
 
     `ends`: the finish reasons of crawlers that came to an end; `views`: its slots; `done`: its figures, with the remaining work.
@@ -266,10 +266,8 @@ def next_step(job: Job, ends: Mapping[int, str], views: Iterable[SlotView], done
     if job.state is JobState.ENDING:
         if alive:
             return job
-        failed = JobState.FAILED if trouble else JobState.FINISHED
-        return replace(job, state=JobState.CANCELLED if job.reason in (CANCELLED, PAUSED, REPLACED) else failed)
-    if trouble:
-        return replace(job, state=JobState.ENDING, reason=trouble)
+        cancelled = job.reason in (CANCELLED, PAUSED, REPLACED)
+        return replace(job, state=JobState.CANCELLED if cancelled else JobState.FINISHED)
     closed = sorted(reason for reason in ends.values() if reason != FINISHED)
     if closed:  # the spider closed itself: one crawler's decision is the crawl's
         return replace(job, state=JobState.ENDING, reason=closed[0])
@@ -316,12 +314,6 @@ def _alive(views: Iterable[SlotView]) -> bool:
     return any(_is_alive(view) for view in views)
 
 
-def _trouble(record: CrawlRecord | None) -> str:
-    if record is None or not record.redis:
-        return ""
-    return f"its project names another Redis, {record.redis}, where the fleet cannot see it: leave REDIS_URL out of its settings"
-
-
 def _figures(crawl: CrawlSnapshot) -> JobFigures:
     levels = ("log_count/ERROR", "log_count/CRITICAL")
     return JobFigures(
@@ -342,7 +334,7 @@ def _figures(crawl: CrawlSnapshot) -> JobFigures:
 def _items_key(client: redis.Redis, service: str, declared: ServiceRecord) -> str:
     """Return the pattern of the key that the items of the service go to; "": the project's own setting."""
     record = CrawlRecords(client).of(service)
-    if record is None or record.redis:
+    if record is None:
         return declared.items_key.replace("%(spider)s", service).replace("%(name)s", service)
     namespace = fleet_namespace()
     return record.keys.items.removeprefix(f"{namespace}:" if namespace else "").replace("%", "%%")

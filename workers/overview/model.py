@@ -111,8 +111,8 @@ class ServiceView:
 
     @property
     def is_known(self) -> bool:
-        """True if the figures of its queues are valid: readable, and in the fleet's Redis."""
-        return not (self.fault or self.crawl.redis)
+        """True if the figures of its queues are valid."""
+        return not self.fault
 
     @property
     def leftovers(self) -> bool:

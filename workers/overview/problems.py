@@ -14,12 +14,11 @@ from workers.process.config_digest import differences
 from workers.state.group_runs import GroupRun, quota_lane
 from workers.state.holds import HOST
 from workers.state.records import GONE_AFTER_S
-from workers.state.registry import CrawlerRecord, CrawlerState
+from workers.state.registry import CrawlerState
 from workers.state.rolls import RollState
 
 from .model import Overview, ServiceView
 
-NO_OTHER_REDIS = "remove REDIS_URL, REDIS_HOST and the like from its project's settings"
 MOST_NAMED = 5  # boards, records or parts in one sentence
 
 STARVED_S = 60.0  # until the limits of a site let one of its waiting requests go
@@ -76,9 +75,6 @@ def _nodes(view: Overview) -> Iterator[Problem]:
 
 
 def _services(view: Overview) -> Iterator[Problem]:
-    for one in view.services:
-        if one.crawl.redis and not any(crawler.redis and crawler.spider == one.name for crawler in _alive(view)):
-            yield Problem(what=f"{one.name} {_elsewhere(one.crawl.redis)}", fix=NO_OTHER_REDIS)
     unserved = _unserved(view)
     for name in unserved:
         yield Problem(
@@ -116,14 +112,6 @@ def _unserved(view: Overview) -> list[str]:
     return [one.name for one in view.services if nodes and one.up < view.wanted(one) and one.name not in served]
 
 
-def _elsewhere(place: str) -> str:
-    return f"crawls in {place}, not in the fleet's Redis, so its queues are not seen here and no pause reaches it"
-
-
-def _alive(view: Overview) -> list[CrawlerRecord]:
-    return [one for one in view.crawlers if one.alive(view.now)]
-
-
 def _short(view: Overview, one: ServiceView) -> Problem:
     ended = [crawler for crawler in view.crawlers if crawler.spider == one.name and crawler.state is CrawlerState.BACKING_OFF]
     why = f", {ended[0].name} ended: {ended[0].note or ended[0].last_exit or 'no reason is known'}" if ended else ""
@@ -159,11 +147,6 @@ def _crawlers(view: Overview) -> Iterator[Problem]:
         elif one.alive(view.now) and one.state is CrawlerState.STARTING and view.now - one.started_at >= STANDS_S:
             what = f"{one.name} has been starting for {span(view.now - one.started_at)}"
             yield Problem(what=what, fix=f"a component that it opens does not answer: trawl logs {one.name}")
-        elif one.alive(view.now) and one.redis:
-            yield Problem(what=f"{one.name} {_elsewhere(one.redis)}", fix=NO_OTHER_REDIS)
-        elif one.alive(view.now) and one.namespace is not None:
-            what = f"{one.name} crawls in the namespace {one.namespace!r}, which its project's settings name"
-            yield Problem(what=what, fix="remove REDIS_NAMESPACE there, or set TRAWL_NAMESPACE for the fleet", grave=False)
 
 
 def _items(view: Overview) -> Iterator[Problem]:

@@ -166,8 +166,8 @@ class Reading:
 
     @property
     def crawls(self) -> list[CrawlKeys]:
-        """Keys of the crawls in this Redis."""
-        return [one.keys for one in self.records.values() if not one.redis]
+        """Keys of the crawls."""
+        return [one.keys for one in self.records.values()]
 
     def part(self, name: str, read: Callable[[], T]) -> T | None:
         """Return the result of `read`; None for a key of another type or a foreign value, with the error stored."""

@@ -93,8 +93,6 @@ class CrawlerRecord(JsonRecord, SlotStory):
     note: str | None = None  # why it is in this state, for people
     error: str | None = None  # given up: the line of its log with the cause
     log: str | None = None  # given up: the last lines of its log
-    redis: str = ""  # the Redis of its crawl, without a password, where that is not the fleet's
-    namespace: str | None = None  # the namespace of its crawl, where that is not the fleet's
 
     @property
     def name(self) -> str:

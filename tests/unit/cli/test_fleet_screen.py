@@ -217,7 +217,6 @@ def test_json_has_every_figure_under_a_name_of_its_own() -> None:
                 "items_waiting": 0,
                 "bad_items": 0,
                 "items_counted_for": None,
-                "redis": None,
                 "item_bytes": 0,
                 "item_consumer": None,
                 "items_limit": None,
@@ -262,8 +261,6 @@ def test_json_has_every_figure_under_a_name_of_its_own() -> None:
                 "note": None,
                 "error": None,
                 "log": None,
-                "redis": "",
-                "namespace": None,
                 "started_at": None,
                 "heartbeat_age_s": 2.0,
             }

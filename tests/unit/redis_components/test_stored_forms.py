@@ -87,6 +87,8 @@ BEFORE: dict[str, Any] = json.loads((ROOT / "tests/fixtures/stored_by_49295b45.j
 """A record of each kind with all its fields, as the version 49295b45 wrote it."""
 GONE = {
     "NodeRecord": {"clock_off_s"},
+    "CrawlRecord": {"redis"},
+    "CrawlerRecord": {"redis", "namespace"},
     "StoredEntry": {"signature"},
     "ForumTask": {"depth", "traceparent"},
     "PostTask": {"traceparent", "pages"},

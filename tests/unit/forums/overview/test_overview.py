@@ -100,8 +100,6 @@ FAULTS: dict[str, tuple[Overview, str, str, bool]] = {
         "trawl logs books/0",
         True,
     ),
-    "another Redis": (fleet(replace(CRAWLER, redis="redis://other")), "books/0 crawls in redis://other", "REDIS_URL", True),
-    "another Redis, dead": (fleet(desired=0, redis="redis://other"), "books crawls in redis://other", "REDIS_URL", True),
     "backed up": (fleet(CRAWLER, items=9, max_items=9), "books starts no page: 9 items wait", "REDIS_ITEMS_MAX", True),
     "refused": (fleet(CRAWLER, bad_items=2), "2 items were refused", "trawl dead items books", True),
     "dead": (fleet(CRAWLER, dead=2), "requests were given up and are kept (books 2)", "trawl dead", False),

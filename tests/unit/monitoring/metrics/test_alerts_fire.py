@@ -103,7 +103,6 @@ CASES: dict[str, Case] = {
     ),
     "TrawlWriterLate": ({"trawl_writer_lag_seconds": "400x10 0x5"}, 8, 13),
     "TrawlGapStaysOpen": ({'trawl_forum_gaps{site="demo"}': "1x1500 0x10"}, 1450, 1505),
-    "TrawlAnotherRedis": ({f"trawl_crawl_in_another_redis{{{A}}}": "1x9 0x5"}, 7, 12),
     "TrawlItemsBackedUp": ({f"trawl_items_backed_up{{{A}}}": "1x5 0x5"}, 3, 8),
     "TrawlItemsPileUp": (
         {

@@ -233,7 +233,6 @@ def test_every_figure_comes_out_under_its_name() -> None:
         'trawl_item_group_oldest_pending_seconds{group="a \\"b"}': 0,
         'trawl_item_group_consumers{group="files"}': 1,
         'trawl_item_group_consumers{group="a \\"b"}': 0,
-        "trawl_crawl_in_another_redis": 0,
         "trawl_crawl_owners": 9,
         "trawl_acked_requests_total": 10,
         "trawl_reclaimed_leases_total": 11,

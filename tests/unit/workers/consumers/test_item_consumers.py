@@ -11,9 +11,9 @@ TRAWLS = {"SCRAPY_SETTINGS_MODULE": "workers.settings"}
 ANOTHERS = {"SCRAPY_SETTINGS_MODULE": "shop.settings"}
 
 
-def record(spider: str, *, consumer: str = "", items: str = "", redis: str = "") -> CrawlRecord:
+def record(spider: str, *, consumer: str = "", items: str = "") -> CrawlRecord:
     keys = CrawlKeys.for_spider(spider, namespace="", items=items or "%(spider)s:items")
-    return CrawlRecord(spider=spider, keys=keys, consumer=consumer, redis=redis)
+    return CrawlRecord(spider=spider, keys=keys, consumer=consumer)
 
 
 def streams(*records: CrawlRecord, services: tuple[str, ...] = (), environment: dict[str, str] = ANOTHERS) -> dict[str, str]:
@@ -36,10 +36,6 @@ def test_a_stream_that_another_service_writes_into_is_left_alone() -> None:
 def test_a_stream_that_two_declare_is_drained_once() -> None:
     both = [record(name, consumer=FORUM_WRITER, items="items") for name in ("one", "two")]
     assert streams(*both) == {"one": "items"}
-
-
-def test_a_crawl_in_another_redis_is_not_looked_for_in_this_one() -> None:
-    assert streams(record("board", consumer=FORUM_WRITER, redis="redis://elsewhere:6379/0")) == {}
 
 
 def test_trawls_own_spiders_need_not_have_run_before_but_only_in_trawls_own_project() -> None:

@@ -48,10 +48,3 @@ def test_what_no_crawler_takes_out_of_the_queue_ends_the_job_in_words() -> None:
     after = next_step(tried, {0: "finished"}, [EMPTY], LEFT)
     assert after.state is JobState.FAILED
     assert "fed from Redis" in after.reason
-
-
-def test_a_crawl_where_the_fleet_cannot_see_it_fails_with_the_reason() -> None:
-    ending = next_step(JOB, {}, [HELD], NOTHING, "its project names another Redis")
-    assert ending.state is JobState.ENDING
-    after = next_step(ending, {}, [EMPTY], NOTHING, "its project names another Redis")
-    assert (after.state, after.reason) == (JobState.FAILED, "its project names another Redis")
