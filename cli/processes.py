@@ -259,15 +259,14 @@ class PortInUse(TrawlError):
     """Another program listens on this port; free it, or choose another."""
 
 
-def take(flower: int, exporter: int) -> tuple[int, int]:
-    """Return the ports, for 0 any free one. Raises PortInUse with all that are in use, and the options that name others."""
-    wanted = (flower, "Flower", "--port-flower"), (exporter, "the exporter", "--port-exporter")
-    used = [(f"port {port} for {of}", option) for port, of, option in wanted if port and not is_free(port)]
-    if used:
-        named, options = " and ".join(one for one, _ in used), " and ".join(option for _, option in used)
-        are, end = ("are", "those") if len(used) > 1 else ("is", "that")
-        raise PortInUse(f"{named} {are} in use by another program: end {end}, or choose another with {options} (0: any)")
-    return flower or free_port(), exporter or free_port()
+def take(port: int) -> int:
+    """Return the port, for 0 any free one. Raises PortInUse."""
+    if port and not is_free(port):
+        raise PortInUse(
+            f"port {port} is in use by another program, or this fleet runs here already (trawl status shows it); a second node on"
+            " this machine takes other ports: trawl up --port-flower 0 --port-exporter 0"
+        )
+    return port or free_port()
 
 
 def prefer(port: int) -> int:

@@ -26,7 +26,6 @@ from cli.processes import (
     FlowerAccess,
     Interrupts,
     PageAccess,
-    PortInUse,
     Services,
     answers,
     node_services,
@@ -110,7 +109,8 @@ def run_fleet(
     interrupts.listen()
     if variable("TRAWL_LOG_STREAM") is None:
         os.environ["TRAWL_LOG_STREAM"] = "WARNING"  # of crawlers; everything is in their files
-    flower, page = _addresses(port_flower, port_exporter)
+    flower = FlowerAccess.on(take(port_flower), kept=port_flower != 0)
+    page = PageAccess.on(take(port_exporter))
     first = runs_here()
     _warn_of_what_is_missing()
     with redis_client() as client:
@@ -138,20 +138,6 @@ def run_fleet(
         services.stop(hurry=lambda: interrupts.impatient)
     shown.line("trawl", "everything is stopped; what is queued and stored stays")
     return 0
-
-
-def _addresses(port_flower: int, port_exporter: int) -> tuple[FlowerAccess, PageAccess]:
-    """Return the addresses and logins of Flower and of the page. Raises TrawlError where a port is in use, and ConfigError."""
-    try:
-        flower, exporter = take(port_flower, port_exporter)
-        return FlowerAccess.on(flower, kept=port_flower != 0), PageAccess.on(exporter)
-    except PortInUse as error:
-        if runs_here() is None:
-            raise
-        raise TrawlError(
-            "this fleet runs here already (trawl up): trawl status shows it; a second node on this machine takes other "
-            "ports: trawl up --port-flower 0 --port-exporter 0"
-        ) from error
 
 
 def _overview() -> Overview:

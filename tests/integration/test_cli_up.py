@@ -158,7 +158,7 @@ def test_up_with_a_port_in_use_starts_nothing_and_says_how_to_choose_another(env
     assert done.returncode == 1
     assert done.stdout == ""
     assert "is in use by another program" in done.stderr
-    assert "--port-flower" in done.stderr
+    assert "--port-flower 0" in done.stderr
 
 
 def test_up_refuses_a_fleet_that_cannot_be(environment: dict[str, str]) -> None:
