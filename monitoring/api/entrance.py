@@ -51,23 +51,11 @@ class JobBody(Body):
     id: str = Field("", description="The end of the job's name; by default a new one.")
 
 
-class SizeBody(Body):
-    """Desired number of crawlers of a service."""
-
-    size: int = Field(ge=0, le=MOST_CRAWLERS)
-
-
 class UrlsBody(Body):
     """URLs for a service that is fed from Redis."""
 
     urls: list[str | dict[str, Anything]] = Field(max_length=10_000)
     unique: bool = Field(False, description="Leave out what the crawl requested before.")
-
-
-class ReasonBody(Body):
-    """Reason of an act, for the audit."""
-
-    reason: str = Field("", max_length=500)
 
 
 async def form_of(request: Request) -> dict[str, list[str]]:

@@ -16,14 +16,11 @@ from monitoring.source import CachedOverview, Source, readiness
 from redis_components.admin.inspector import CrawlRecords, snapshot
 from redis_components.connection import explain
 from redis_components.errors import ConfigError, RedisUnavailable, TrawlError, unknown_name
-from redis_components.frontier.holds import HoldKind
 from redis_components.server.names import service_name
 from redis_components.server.printable import in_one_line, masked_values
 from redis_components.start_tasks.seeding import Pushed
-from workers.fleet.holds import Target, hold, resume
-from workers.fleet.roll import start_roll
 from workers.fleet.seed_urls import seed_urls
-from workers.fleet.sizes import declared_fleet, desired_fleet, scale
+from workers.fleet.sizes import declared_fleet, desired_fleet
 from workers.jobs import jobs, runs
 from workers.jobs.groups import groups_in_file
 from workers.jobs.orders import check_settings
@@ -31,11 +28,9 @@ from workers.jobs.spider_list import project_spiders
 from workers.state.group_runs import GroupRun, GroupRuns
 from workers.state.jobs import Jobs
 from workers.state.registry import Registry
-from workers.state.rolls import RollNote
-from workers.state.services import Autoscaling
 
 from .access import Guesses, Tokens, audited
-from .entrance import AsciiJson, Body, Entrance, JobBody, ReasonBody, SizeBody, UrlsBody
+from .entrance import AsciiJson, Body, Entrance, JobBody, UrlsBody
 
 BY = "the API"
 JsonObject = dict[str, Any]
@@ -173,12 +168,6 @@ def _check_spider(client: redis.Redis, spider: str) -> None:
 def _services(client: redis.Redis) -> APIRouter:
     routes = APIRouter()
 
-    @routes.post("/scale")
-    def scale_service(service: str, body: SizeBody, request: Request) -> dict[str, int]:
-        """Set how many crawlers a service has."""
-        with audited(client, request, ["scale", f"{service}={body.size}"]):
-            return scale(Registry(client), Autoscaling(client), {service: body.size})
-
     @routes.post("/urls")
     def seed_service(service: str, body: UrlsBody, request: Request) -> JsonObject:
         """Queue URLs."""
@@ -187,30 +176,6 @@ def _services(client: redis.Redis) -> APIRouter:
             done = last[0] if last else Pushed()
             return {"queued": done.queued, "refused": done.reasons()}
 
-    @routes.post("/roll")
-    def roll_service(service: str, request: Request) -> JsonObject:
-        """Replace its crawlers by new processes, one after the other."""
-        with audited(client, request, ["roll", service]):
-            roll = start_roll(Registry(client), RollNote(client), [service])
-            return {"roll": roll.id, "crawlers": roll.total}
-
-    @routes.post("/resume")
-    def resume_service(service: str, request: Request) -> dict[str, str]:
-        """End each pause, drain and stop of it."""
-        with audited(client, request, ["resume", service]):
-            return {one.what: str(one.hold) for one in resume(client, Target(services=(service,)))}
-
-    def holding(word: HoldKind) -> None:
-        def hold_service(service: str, body: ReasonBody, request: Request) -> dict[str, str]:
-            with audited(client, request, [word, service, body.reason]):
-                held = hold(client, Target(services=(service,)), word, reason=body.reason, by=BY)
-                return {one.what: str(one.hold) for one in held}
-
-        hold_service.__doc__ = f"{word.capitalize()} it until it is resumed."
-        routes.add_api_route(f"/{word}", hold_service, methods=["POST"], name=f"{word}_service")
-
-    for word in HoldKind:
-        holding(word)
     return routes
 
 

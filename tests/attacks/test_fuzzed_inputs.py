@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from forums.events.expression import parse
 from forums.events.rules import load
-from monitoring.api.entrance import JobBody, ReasonBody, SizeBody, UrlsBody
+from monitoring.api.entrance import JobBody, UrlsBody
 from redis_components.errors import ConfigError
 from redis_components.server.printable import masked_text, masked_values
 from tests.support.examples import examples
@@ -105,7 +105,7 @@ def api_body(_folder: Path, text: str) -> None:
         body = json.loads(text)
     except (ValueError, RecursionError):  # FastAPI answers those; not only JSONDecodeError: a number of 5,000 digits
         return
-    for kind in (JobBody, SizeBody, UrlsBody, ReasonBody):
+    for kind in (JobBody, UrlsBody):
         with suppress(ValidationError):
             kind.model_validate(body)
 

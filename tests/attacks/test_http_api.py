@@ -21,7 +21,7 @@ from workers.jobs.orders import check_settings
 from workers.state.jobs import Jobs
 
 READ, ACT = "r" * 24, "a" * 24
-ACTS = ("/api/v1/jobs", "/api/v1/services/books/scale", "/api/v1/services/books/urls", "/schedule.json", "/cancel.json")
+ACTS = ("/api/v1/jobs", "/api/v1/jobs/books.1/cancel", "/api/v1/services/books/urls", "/api/v1/runs")
 Ask = Callable[..., tuple[int, int]]
 
 
@@ -111,20 +111,16 @@ BODY = (
             "crawlers": st.just(1) | VALUE,
             "urls": st.lists(st.just("http://example.org/") | VALUE, max_size=3) | VALUE,
             "id": TEXT | VALUE,
-            "size": st.integers(0, 3) | VALUE,
-            "concurrency": st.integers(1, 9) | st.just(10**400) | VALUE,
-            "rate": st.floats() | st.just(10**400) | VALUE,
-            "quiet": st.just("01:00-06:00 Europe/Berlin") | VALUE,
+            "group": st.just("books") | VALUE,
+            "failed": st.booleans() | st.just(10**400) | VALUE,
             "unique": st.booleans() | VALUE,
-            "reason": TEXT | VALUE,
         },
     )
     | VALUE
 )
 ROUTES = [
-    *("/api/v1/jobs", "/api/v1/jobs/{}/cancel", "/api/v1/services/{}/scale", "/api/v1/services/{}/urls"),
-    *("/api/v1/services/{}/pause", "/api/v1/services/{}/resume", "/api/v1/services/{}/roll", "/schedule.json", "/cancel.json"),
-    *("/api/v1/limits/{}", "/api/v1/limits/{}/remove"),
+    *("/api/v1/jobs", "/api/v1/jobs/{}/cancel", "/api/v1/jobs/{}/rerun", "/api/v1/services/{}/urls"),
+    *("/api/v1/runs", "/api/v1/runs/{}/pause", "/api/v1/runs/{}/rerun"),
 ]
 
 
@@ -132,17 +128,8 @@ ROUTES = [
 @given(st.sampled_from(ROUTES), st.just("books") | TEXT, BODY)
 def test_any_body_and_any_name_get_an_answer(ask: Ask, route: str, name: str, body: Any) -> None:
     raw = json.dumps(body).encode()
-    kind = b"application/x-www-form-urlencoded" if route.endswith(".json") else b"application/json"
-    code, _ = ask("POST", route.replace("{}", name.replace("/", "")), iter([raw]), ACT, [(b"content-type", kind)])
+    code, _ = ask("POST", route.replace("{}", name.replace("/", "")), iter([raw]), ACT, [(b"content-type", b"application/json")])
     assert code < 500
-
-
-@pytest.mark.parametrize(
-    "body", [{"concurrency": 10**400}, {"per_hour": -(10**400)}, {"rate": "nan"}, {"rate": 1e308}, {"quiet": "x"}]
-)
-def test_limits_that_cannot_be_are_the_callers_fault(ask: Ask, body: Any) -> None:
-    raw = json.dumps(body).encode()
-    assert ask("POST", "/api/v1/limits/books", iter([raw]), ACT, [(b"content-type", b"application/json")])[0] in (400, 422)
 
 
 WRONG_SETTINGS = {
@@ -163,12 +150,6 @@ def test_a_value_that_a_setting_of_a_job_cannot_have_is_refused_and_named(ask: A
     assert not Jobs(redis_client).all()
 
 
-def test_values_that_settings_of_a_job_may_have_also_as_texts_of_a_form() -> None:
+def test_values_that_settings_of_a_job_may_have_also_as_texts_of_a_command() -> None:
     check_settings({"CONCURRENT_REQUESTS": 8, "DOWNLOAD_DELAY": 0.5, "ROBOTSTXT_OBEY": True, "USER_AGENT": "mine/1.0 (+x)"})
     check_settings({"CONCURRENT_REQUESTS": "8", "DOWNLOAD_DELAY": "2", "ROBOTSTXT_OBEY": "False", "DEPTH_PRIORITY": "-1"})
-
-
-def test_a_form_with_more_digits_than_python_reads_is_answered(ask: Ask) -> None:
-    form = [(b"content-type", b"application/x-www-form-urlencoded")]
-    body = b"project=default&spider=toy&_crawlers=" + b"9" * 5000
-    assert ask("POST", "/schedule.json", iter([body]), ACT, form)[0] == 200
