@@ -17,11 +17,7 @@ OF_FORUMS = ""
 
 COMMANDS = {  # in the order of the help: panel, the function or group in `cli.commands`, and the line of the list
     "init": (START, "init.init", "Make a project: site files, settings, a package for your own spiders."),
-    "sites": (
-        START,
-        OF_FORUMS,
-        "Make, try, list and show site files, remove sites with their data.",
-    ),
+    "sites": (START, OF_FORUMS, "Make, try and list site files, remove sites with their data."),
     "watch": (START, OF_FORUMS, "Watch a forum: learn its pages, start everything here, open the page with its posts."),
     "up": (START, "up.up", "Start Redis, a worker with its crawlers, beat, Flower and the exporter here, until Ctrl-C."),
     "doctor": (START, "doctor.doctor", "Check Redis, broker, clocks, database, disks, permissions and site files."),
@@ -118,7 +114,7 @@ _CHANGING = {
     *("migrate scrapy-redis", "db upgrade", "db move", "services add", "services remove", "services forget-group"),
     *(f"run {act}" for act in ("start", "pause", "resume", "cancel", "rerun", "silence")),
     *("items consume", "job start", "job cancel", "job resume", "job rerun", "deploy", "events replay"),
-    *("services versions use", "services versions rollback", "services versions remove"),
+    *("services versions use", "services versions rollback"),
 }
 """`backup create` changes nothing, but takes everything with it."""
 _SHOW_WITHOUT_OPTIONS = {"alert", "autoscale", "limit"}

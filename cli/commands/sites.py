@@ -1,11 +1,7 @@
-"""`trawl sites`: make, try, list and show site files."""
+"""`trawl sites`: make, try and list site files."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Mapping
-from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,12 +9,10 @@ import typer
 
 from cli.access import addresses
 from cli.views.options import AllowPrivate, AsJson, Contact, DryRun, SiteName, Yes, command_group
-from cli.views.output import complain, echo, print_json
+from cli.views.output import complain, echo
 from cli.views.tables import show
-from forum_reader.definition import layers
-from forum_reader.definition.site import Site
 from forums.sites import load_all, sites_dir
-from forums.sites.load import checked, layers_of, site_path
+from forums.sites.load import site_path
 
 from .sites_data import reparse
 
@@ -164,69 +158,6 @@ def list_sites(as_json: AsJson = False) -> int:
     return 2 if wrong else 0
 
 
-@app.command("show")
-def show_site(
-    name: Annotated[str, typer.Argument(metavar="FILE|NAME", help="A site file, or the name of a site.")],
-    as_json: AsJson = False,
-) -> int:
-    """Show every value of a site and the file that it comes from. Headers and cookies are not shown."""
-    path = path_of(name)
-    read = layers_of(path)
-    checked(read)  # only valid values are shown
-    values: dict[tuple[str, ...], tuple[Any, str]] = {}
-    for loc, value in layers.leaves(read.values):
-        values[loc] = _shown(loc, value, read.written), _name(layers.origin(read, loc), path)
-    for loc, value in layers.leaves(_defaults()):
-        values.setdefault(loc, (value, "default"))
-    ordered = sorted(values.items(), key=lambda item: (len(item[0]) > 1, item[0][:-1]))
-    if as_json:
-        print_json({"file": str(path), "values": [_json(loc, value, origin) for loc, (value, origin) in ordered]})
-        return 0
-    for table, entries in groupby(ordered, key=lambda item: item[0][:-1]):
-        if table:
-            echo(f"\n[{'.'.join(table)}]")
-        lines = [(f"{loc[-1]} = {_toml(value)}", origin) for loc, (value, origin) in entries]
-        width = min(max(len(line) for line, _ in lines), 70)
-        for line, origin in lines:
-            echo(f"{line:<{width}}  # {origin}")
-    return 0
-
-
-_SECRET = ("headers", "cookies")
-_DEFAULT_IN_VARIABLE = re.compile(r"(\$\{\w+):-[^}]*(?:\}|\Z)")
-
-
 def path_of(site: str) -> Path:
     """Return the file of a path or of a site's name. Raises SiteError."""
     return Path(site) if site.endswith(".toml") or "/" in site else site_path(site)
-
-
-def _json(loc: tuple[str, ...], value: Any, origin: str) -> dict[str, Any]:
-    return {"key": ".".join(loc), "value": value, "from": origin}
-
-
-def _shown(loc: tuple[Any, ...], value: Any, written: Any) -> Any:
-    """Return the value; of headers and cookies the text of the file, without the defaults of its variables."""
-    if loc[0] not in _SECRET:
-        return value
-    for part in loc:
-        written = written[part]
-    return _DEFAULT_IN_VARIABLE.sub(r"\1:-…}", written) if "${" in str(written) else written
-
-
-def _name(file: Path, site_file: Path) -> str:
-    return file.name if file == site_file else f"profile {file.stem}"
-
-
-def _defaults() -> dict[str, Any]:
-    """Return the defaults of the tables of numbers and switches."""
-    tables = ("limits", "schedule", "politeness", "raw", "breaker")
-    return {name: Site.model_fields[name].default.model_dump(mode="json", exclude_none=True) for name in tables} | {
-        "time_zone": Site.model_fields["time_zone"].default
-    }
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {_toml(inner)}" for key, inner in value.items()) + " }" if value else "{}"
-    return json.dumps(value, ensure_ascii=False)

@@ -8,7 +8,7 @@ import logging
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -129,15 +129,6 @@ def read(path: Path, table: dict[str, Any]) -> Layers:
         merged = _merge(merged, own, (), file, origins)
     variables: dict[str, str | None] = {}
     return Layers(tuple(chain), _expand(merged, (), origins, variables), merged, origins, variables)
-
-
-def leaves(values: Any, loc: Loc = ()) -> Iterator[tuple[Loc, Any]]:
-    """Yield every value other than a table, with its place."""
-    if isinstance(values, Mapping) and values:
-        for key, value in values.items():
-            yield from leaves(value, (*loc, key))
-    else:
-        yield loc, values
 
 
 def origin(layers: Layers, loc: tuple[str | int, ...]) -> Path:

@@ -142,14 +142,14 @@ def load_file(path: Path) -> Site:
     known = _known.get(path)
     if known and known.variables == {name: os.environ.get(name) for name in known.variables} and _is_current(known.stamp):
         return known.site
-    read = layers_of(path)
+    read = _layers_of(path)
     stamp = _stamp(read.files)
     site = checked(read)
     _known[path] = _Known(stamp, read.variables, site)
     return site
 
 
-def layers_of(path: Path) -> layers.Layers:
+def _layers_of(path: Path) -> layers.Layers:
     """Return the content of a site file, merged over its profiles. Raises SiteFileError."""
     try:
         table = toml_table(path.read_text("utf-8"))

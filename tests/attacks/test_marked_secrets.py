@@ -248,7 +248,6 @@ class Fleet(ToyFleet):
             (("events", "list"), {}),
             (("events", "list"), no_database),
             (("schedule", "list", "--json"), {}),
-            (("sites", "show", "mine"), {}),
             (("jobs", "list", "--json"), {}),
             (("export", "posts"), {}),
             (("export", "posts"), no_database),

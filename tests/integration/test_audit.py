@@ -114,7 +114,7 @@ SHOWING = {
         "services versions list",
         "sites check",
     ),
-    *("sites list", "sites new", "sites show", "sql", "status", "why"),
+    *("sites list", "sites new", "sql", "status", "why"),
     *("dead list", "dead items list", "dead messages list"),
 }
 """They change nothing of the fleet, its Redis or its database; those who use the API are audited with each act."""

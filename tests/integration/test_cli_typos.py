@@ -60,7 +60,6 @@ TYPOS = [
     ("sites reparse --site exampel", "example"),
     ("sites reparse exampel", "example"),
     ("sites check exampel", "example"),
-    ("sites show exampel", "example"),
     ("pause --site exampel", "example"),
     ("pause forum_lst", "forum_list"),
     ("drain forum_lst", "forum_list"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,20 @@ import pytest
 
 from forum_reader.definition import layers
 from forum_reader.definition import layers as old_keys
-from forum_reader.definition.layers import OWN, leaves
+from forum_reader.definition.layers import OWN
 from forums.sites import SiteError, load, load_all, load_site, site_in_use, site_names, site_to_ask
 from forums.sites.http.politeness import headers_of
 from forums.sites.load import checked as site_of
 from forums.sites.load import load_file
+
+
+def leaves(values: Any, loc: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The place of every value other than a table."""
+    if isinstance(values, dict) and values:
+        for key, value in values.items():
+            yield from leaves(value, (*loc, key))
+    else:
+        yield loc
 
 
 @pytest.fixture
@@ -316,7 +326,7 @@ def test_old_keys_of_pages_are_read_and_warn(folder: Path, caplog: pytest.LogCap
 def test_no_message_is_pydantics(folder: Path) -> None:
     """Its words are for programmers: "Input should be a valid dictionary or instance of FieldSpec"."""
     wrong: list[Any] = [5, 1.5, True, "x y", [], [1], {}, {"a": 1}, "2026-11-22"]
-    keys = [loc for loc, _ in leaves(layers.read(folder / "books.toml", tomllib.loads(GOOD)).values)]
+    keys = [*leaves(layers.read(folder / "books.toml", tomllib.loads(GOOD)).values)]
     keys += [loc[:depth] for loc in keys for depth in range(1, len(loc))]
     keys += [("schedule", "scan_budget_per_hour"), ("limits", "deep_pages"), ("politeness", "obey_robots")]
     said: list[str] = []
