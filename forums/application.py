@@ -114,8 +114,8 @@ def checks() -> Mapping[str, Callable[[], Iterable[Finding]]]:
 
 def _database() -> Iterator[Finding]:
     """Yield the state of the database. Raises StorageError."""
+    from forums.storage.database import mismatch
     from forums.storage.read.read_sql import NoData, existing
-    from forums.storage.schema.version import mismatch
 
     try:
         found = existing()
@@ -229,7 +229,7 @@ def key_rules(client: redis.Redis, crawls: Sequence[CrawlKeys], *, threads: bool
     """Return the types of the forum crawl's keys and the checks of their fields, with `threads` also those of the records of
     threads. Raises redis.RedisError.
     """
-    from forums.state import alerts, forum_states, thread_records, writer_state
+    from forums.state import alerts, database_state, forum_states
     from forums.state.keys import ForumCrawlKeys, ForumFleetKeys
     from redis_components.server.untrusted_values import as_text, decoded
     from workers.state.quarantine import HASH, MOST_FIELDS, STRING
@@ -238,8 +238,8 @@ def key_rules(client: redis.Redis, crawls: Sequence[CrawlKeys], *, threads: bool
     checks: dict[str, Check] = {
         fleet.budgets(): forum_states.budget_of,
         fleet.drift(): lambda _, raw: decoded(raw, dict),
-        fleet.delays(): writer_state.delay_of,
-        fleet.writer_figures(): writer_state.figure_of,
+        fleet.delays(): database_state.delay_of,
+        fleet.writer_figures(): database_state.figure_of,
         fleet.alerts(): alerts.alert_of,
     }
     others = [fleet.database(), fleet.wrong_sites(), fleet.output_troubles()]
@@ -252,7 +252,7 @@ def key_rules(client: redis.Redis, crawls: Sequence[CrawlKeys], *, threads: bool
         sites = islice(client.hkeys(fleet.budgets()), MOST_FIELDS)
         checks |= {fleet.spent(as_text(site)): forum_states.spent_of for site in sites}
     if threads:
-        checks |= {keys.threads(): thread_records.record_of for keys in crawls}
+        checks |= {keys.threads(): database_state.record_of for keys in crawls}
     return KeyRules(types, checks)
 
 

@@ -20,9 +20,9 @@ from forum_reader.definition.site import Site  # noqa: E402
 from forums.events.outputs import OutputOptions  # noqa: E402
 from forums.events.rules import kinds  # noqa: E402
 from forums.state.keys import ForumCrawlKeys, ForumFleetKeys  # noqa: E402
+from forums.storage.database import VERSION  # noqa: E402
+from forums.storage.schema.dialects import UtcDateTime  # noqa: E402
 from forums.storage.schema.tables import metadata  # noqa: E402
-from forums.storage.schema.times import UtcDateTime  # noqa: E402
-from forums.storage.schema.version import VERSION  # noqa: E402
 from redis_components.keys import CrawlKeys  # noqa: E402
 from redis_components.keys.spider import ItemKeys, NamespaceKeys, StartTaskKeys  # noqa: E402
 from workers.state.keys import FleetKeys  # noqa: E402

@@ -21,7 +21,7 @@ from sqlalchemy import make_url, text
 from benchmarks.forums.writer_rows import BATCH, START, lines
 from benchmarks.support.chromium import pages_of
 from benchmarks.support.report import Report, options
-from forums.state.thread_records import ThreadRecord, keep
+from forums.state.database_state import ThreadRecord, keep
 from forums.storage import Database, parse
 from redis_components.keys import CrawlKeys
 from tests.support.postgres_server import PostgresServer, binaries

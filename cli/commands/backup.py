@@ -21,12 +21,12 @@ import typer
 from cli.access import redis_client, running_client
 from cli.views.options import AsJson, command_group
 from cli.views.output import echo, report, working
-from forums.state.writer_state import LATELY_S, DatabaseClaim
+from forums.state.database_state import LATELY_S, DatabaseClaim
 from forums.storage import Database
 from forums.storage.copying import check, copy_from, copy_name, copy_to, has_posts
+from forums.storage.database import VERSION, mismatch
 from forums.storage.engine import place_of
 from forums.storage.read.read_sql import existing
-from forums.storage.schema.version import VERSION, mismatch
 from redis_components import __version__
 from redis_components.embedded.files import private_file
 from redis_components.errors import ConfigError

@@ -26,7 +26,7 @@ from forums.events.rules import Rules, load
 from forums.storage import StorageError
 from forums.storage.read.event_reader import Event, EventLog
 from forums.storage.read.read_sql import stored_data
-from forums.storage.write.event_log import Position
+from forums.storage.write.changes import Position
 from redis_components.errors import ConfigError, RedisUnavailable, check_choice, unknown_name
 from redis_components.server.printable import in_one_line
 from redis_components.server.url import impatient

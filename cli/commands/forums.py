@@ -23,9 +23,9 @@ from forums.overview import BoardView, forum_sites
 from forums.overview.boards import BAD_STATES, SOON_S, BoardState
 from forums.records.stored import forget_marks
 from forums.sites import load_all, load_site, sites_dir
+from forums.state.database_state import DatabaseClaim
+from forums.state.database_state import forget as forget_threads
 from forums.state.forum_states import Purpose, Spent
-from forums.state.thread_records import forget as forget_threads
-from forums.state.writer_state import DatabaseClaim
 from forums.storage import StorageError
 from forums.storage.read.read_sql import NoData, stored_data
 from forums.storage.read.site_figures import Delay, delays

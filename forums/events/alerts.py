@@ -13,7 +13,7 @@ from forums.sites import site_names
 from forums.state.alerts import MOST, Alert, Alerts, shown_address
 from forums.state.site_faults import RULES_FILE
 from forums.storage.read.event_reader import Event
-from forums.storage.write.event_log import Position
+from forums.storage.write.changes import Position
 from redis_components.errors import ConfigError, did_you_mean
 from redis_components.server.untrusted_values import server_time
 

@@ -12,7 +12,7 @@ from forums.storage import Database
 from forums.storage.read.event_reader import Event
 from forums.storage.schema.tables import event_dead_letters as dead
 from forums.storage.schema.tables import event_outputs as outputs
-from forums.storage.write.event_log import Position
+from forums.storage.write.changes import Position
 from redis_components.server.printable import in_one_line
 
 MOST_DEAD = 10_000  # of an output; then it waits for an operator

@@ -23,7 +23,7 @@ import regex
 
 from forum_reader.definition.selectors import PatternError, compile_pattern
 from forums.storage.read.event_reader import Event
-from forums.storage.write.event_log import PAST_WORDS, ChangeKind, FleetKind, FleetRow
+from forums.storage.write.changes import PAST_WORDS, ChangeKind, FleetKind, FleetRow
 from redis_components.errors import ConfigError, did_you_mean
 
 _NO_SPACES = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"  # scripts without spaces between words

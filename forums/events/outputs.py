@@ -39,7 +39,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from forums.state.keys import ForumFleetKeys
 from forums.storage.read.event_reader import Event
-from forums.storage.write.event_log import PAST_WORDS, Position
+from forums.storage.write.changes import PAST_WORDS, Position
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.politeness.limits import retry_after_s
 from redis_components.server.variables import project_dir

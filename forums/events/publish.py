@@ -23,7 +23,7 @@ from forums.state.keys import ForumFleetKeys
 from forums.state.site_faults import note_troubles
 from forums.storage import Database
 from forums.storage.read.event_reader import Event, EventLog
-from forums.storage.write.event_log import Position
+from forums.storage.write.changes import Position
 from redis_components.errors import ConfigError
 from redis_components.items.stream import give_back
 

@@ -16,9 +16,7 @@ import redis
 
 from forums import FORUM_DETAIL, FORUM_LIST
 from forums.records import FORUM_WRITER
-from forums.state.forum_states import TRIAL_PER_DAY, Ledger, Spent, Watched, watched
-from forums.state.site_faults import RULES_FILE, drift_sentence, drifted, output_troubles, wrong_files
-from forums.state.writer_state import (
+from forums.state.database_state import (
     ANOTHER_DATABASE,
     DatabaseClaim,
     DelayHistogram,
@@ -26,6 +24,8 @@ from forums.state.writer_state import (
     WriterCounts,
     WriterFigures,
 )
+from forums.state.forum_states import TRIAL_PER_DAY, Ledger, Spent, Watched, watched
+from forums.state.site_faults import RULES_FILE, drift_sentence, drifted, output_troubles, wrong_files
 from redis_components.admin.health import Problem
 from redis_components.keys import CrawlKeys
 from redis_components.politeness.limits import BY_TRIAL

@@ -21,7 +21,7 @@ from sqlalchemy import Table, func, or_, select
 from forum_reader.definition.origins import place_of, shown
 from forums import FORUM_DETAIL, FORUM_LIST
 from forums.sites import Site, load_all
-from forums.state.thread_records import ThreadRecord, look_up
+from forums.state.database_state import ThreadRecord, look_up
 from forums.storage import Database, checks, comments, posts, revisions
 from redis_components.admin.find_entries import Entry, EntryLocation, Search, find
 from redis_components.admin.inspector import CrawlRecords

@@ -21,8 +21,8 @@ import msgspec
 import redis
 from msgspec import Meta
 
+from forums.state.database_state import forget_fields
 from forums.state.keys import ForumCrawlKeys
-from forums.state.thread_records import forget_fields
 from redis_components.errors import TrawlError
 from redis_components.keys import CrawlKeys
 

@@ -15,10 +15,10 @@ from forums import FORUM_DETAIL, FORUM_LIST
 from forums.environment import Scheduling
 from forums.records.start_tasks import NEWEST_FIELDS, NO_FORUMS, ForumTask, Part, PostTask, encode, thread_id
 from forums.sites import Site, SiteError, load_all, load_site
+from forums.state.database_state import DatabaseClaim
 from forums.state.forum_states import ForumStates, Ledger, Spent
 from forums.state.removed_sites import readmit_sites
 from forums.state.site_faults import note_wrong_files, wrong_files
-from forums.state.writer_state import DatabaseClaim
 from redis_components.admin.inspector import keys_in
 from redis_components.errors import ConfigError
 from redis_components.server.untrusted_values import server_time

@@ -17,8 +17,8 @@ from forums.records.items import file_digest, forum_item, moment_of, scan_item, 
 from forums.records.start_tasks import INDEX, RECENT, ForumTask
 from forums.records.stored import FrontRow, Marks
 from forums.sites import Site, UnreadablePage, site_in_use
-from forums.state import thread_records
-from forums.state.thread_records import ThreadRecord
+from forums.state import database_state
+from forums.state.database_state import ThreadRecord
 from redis_components.scrapy_glue.conditional import is_unchanged
 from redis_components.scrapy_glue.engine import frontier_of
 from redis_components.scrapy_glue.page_tracker import reason_of
@@ -204,7 +204,7 @@ class ForumListSpider(RecentSpider):
             and record.covers(row.reply_count, row.last_activity)
         }
         if seen:
-            await self.in_thread(lambda: thread_records.adopt(self.server, details, seen))
+            await self.in_thread(lambda: database_state.adopt(self.server, details, seen))
 
     def scan_failed(self, failure: Failure) -> Iterator[Any]:
         """End the scan; the next one begins at page 1. A missing page (404) behind the first is the end of a shortened list."""

@@ -17,7 +17,7 @@ import msgspec
 from forum_reader.reading.page_rows import RecentMessage
 from forum_reader.reading.read_page import ListedThread
 from forums.records.stored import MOST_KEPT, FrontRow, Marks, is_believable
-from forums.state.thread_records import ThreadRecord
+from forums.state.database_state import ThreadRecord
 
 from .scan_plan import Change, Listed, Stopped, change_of
 from .thread_reading import is_behind, number_of

@@ -16,9 +16,9 @@ from forums.records.items import comment_item, file_digest, post_item, scan_item
 from forums.records.start_tasks import RECENT, PostTask, encode, is_wide, thread_id
 from forums.records.stored import Marks, read_marks
 from forums.sites import Site, UnreadablePage, site_in_use
-from forums.state import thread_records
+from forums.state import database_state
+from forums.state.database_state import ThreadRecord
 from forums.state.forum_states import ForumStates
-from forums.state.thread_records import ThreadRecord
 from redis_components.frontier.messages import Lane
 from redis_components.scrapy_glue.conditional import is_unchanged
 from redis_components.scrapy_glue.engine import frontier_of
@@ -157,7 +157,7 @@ class RecentSpider(ForumSpider):
         """Return the records of these threads, by id."""
         details, ids = frontier_of(self.crawler).config.next_keys, [f"{site}/{thread}" for thread in threads]
         assert details is not None
-        found = await self.in_thread(lambda: thread_records.look_up(self.server, details, ids))
+        found = await self.in_thread(lambda: database_state.look_up(self.server, details, ids))
         return {thread: self._with_in_flight(one, found[one]) for thread, one in zip(threads, ids, strict=True)}
 
     def _with_in_flight(self, name: str, record: ThreadRecord | None) -> ThreadRecord | None:

@@ -24,7 +24,7 @@ from forum_reader.reading.read_page import NO_SIGN, ListedThread
 from forums.records.items import stamp
 from forums.records.start_tasks import ListMode, PostTask
 from forums.records.stored import TRAIL, FrontRow, Marks, front_of, retitled, vanished
-from forums.state.thread_records import ThreadRecord
+from forums.state.database_state import ThreadRecord
 
 from .thread_reading import WHOLE_PAGES, page_to_begin
 

@@ -20,7 +20,7 @@ import msgspec
 from forum_reader.reading.read_page import MoreComments, ReadComment, ReadPost
 from forums.records.items import now_in_reading
 from forums.records.start_tasks import Part, ReadMode
-from forums.state.thread_records import ThreadRecord
+from forums.state.database_state import ThreadRecord
 
 
 def report(

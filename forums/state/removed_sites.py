@@ -15,8 +15,8 @@ import redis
 from forums import FORUM_DETAIL, FORUM_LIST
 from forums.environment import Sites
 from forums.state.alerts import Alerts
+from forums.state.database_state import forget_fields
 from forums.state.keys import ForumCrawlKeys, ForumFleetKeys
-from forums.state.thread_records import forget_fields
 from redis_components.admin.find_entries import Search, find, take_out
 from redis_components.admin.inspector import CrawlRecords, keys_in
 from redis_components.frontier.holds import BREAKER, REQUESTS, SITE, TASKS, Hold, HoldKind, read

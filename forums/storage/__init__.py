@@ -9,7 +9,7 @@ from .engine import StorageError
 from .history import RunHistory
 from .read.export import export
 from .schema.tables import checks, comments, crawler_runs, forums, gaps, metadata, posts, revisions, run_members, scans, sites
-from .write.thread_checks import Rechecks
+from .write.reports import Rechecks
 from .write.upsert import Refused
 
 __all__ = [  # noqa: RUF022 - in groups

@@ -21,12 +21,11 @@ from sqlalchemy import URL, func, inspect, select
 
 from redis_components.embedded.files import private_file, private_folder
 
-from .database import Database
+from .database import MIGRATIONS_TABLE, Database
 from .engine import LOCK_WAIT_S, StorageError, masked, sqlite_file, storage_error
 from .history import operator_states
 from .schema.search_index import ROWS
 from .schema.tables import metadata, posts
-from .schema.version import MIGRATIONS_TABLE
 
 SQLITE, POSTGRESQL, MYSQL = "database.sqlite", "database.pg", "database.sql"
 """File names of the copies; they name the format."""

@@ -5,7 +5,7 @@ committed, so a power cut must not take a commit back (NORMAL stores about a fif
 that write begin with `BEGIN IMMEDIATE`: one that begins by reading fails at its first write where it should wait.
 
 MySQL and MariaDB: READ COMMITTED, as in PostgreSQL, because with their default two writers lock gaps between rows against each
-other; UTC and strict mode, also where the server's are others; one collation for all texts (`times.py`).
+other; UTC and strict mode, also where the server's are others; one collation for all texts (`dialects.py`).
 
 Errors are translated into one line with the database, the driver's message, and the fix. Two kinds are kept apart. A *row* that
 the database refuses (a NUL byte in PostgreSQL, a CHECK constraint added by the operator) is set aside, and the other rows are

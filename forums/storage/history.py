@@ -14,10 +14,10 @@ from sqlalchemy.schema import CreateTable
 from workers.state.history import MemberRow
 
 from .database import Database
+from .schema.dialects import NAME, TEXT, UtcDateTime
 from .schema.tables import event_outputs as outputs
 from .schema.tables import run_members as members
-from .schema.times import NAME, TEXT, UtcDateTime
-from .write.event_log import Change, Position, append, lock_writers, note_position, reserved
+from .write.changes import Change, Position, append, lock_writers, note_position, reserved
 from .write.upsert import store_newest
 
 MOST_MEMBERS, MEMBER_DAYS = 1_000_000, 400

@@ -16,7 +16,7 @@ import redis
 
 from forums.storage import Database, RunHistory
 from forums.storage.history import log_stream, stream_position
-from forums.storage.write.event_log import Change, FleetKind, FleetRow, Position
+from forums.storage.write.changes import Change, FleetKind, FleetRow, Position
 from redis_components.errors import ConfigError
 from redis_components.server.printable import in_one_line
 from workers.state.history import ended_members, member_rows, settle_members

@@ -29,11 +29,10 @@ from forums.freshness import Observation, observe
 from forums.records import FORUM_WRITER
 from forums.records.stored import keep_marks
 from forums.sites import SiteError, load_all, load_site
-from forums.state import thread_records
+from forums.state import database_state
+from forums.state.database_state import DatabaseClaim, PublicationDelays, ThreadRecord, WriterCounts
 from forums.state.forum_states import ForumState, ForumStates, Ledger, Purpose, Spending
 from forums.state.removed_sites import removed_sites
-from forums.state.thread_records import ThreadRecord
-from forums.state.writer_state import DatabaseClaim, PublicationDelays, WriterCounts
 from forums.storage import Check, Comment, Database, Forum, Item, Post, Rechecks, Scan, StorageError, scans
 from forums.storage.database import default_url
 from forums.storage.engine import FILE_OF, place_of
@@ -157,7 +156,7 @@ def remember(client: redis.Redis, items: Sequence[Item]) -> None:
     A refusal by Redis is logged and ignored: without a record a scan reads more and loses nothing.
     """
     try:
-        thread_records.keep(client, keys_in(client, FORUM_DETAIL), _records(items))
+        database_state.keep(client, keys_in(client, FORUM_DETAIL), _records(items))
         keep_marks(client, keys_in(client, FORUM_LIST), [item for item in items if isinstance(item, Scan)])
     except redis.ResponseError as error:
         logger.warning("Redis does not keep what is stored of threads and forums, so that scans read more: %s", error)

@@ -10,7 +10,7 @@ from forums.overview import BoardView, forum_sites
 from forums.overview.boards import BAD_STATES, BoardState
 from forums.overview.model import BoardTally
 from forums.state.alerts import Alerts, shown_address
-from forums.state.writer_state import BOUNDS_S, DelayHistogram
+from forums.state.database_state import BOUNDS_S, DelayHistogram
 from forums.storage import Database
 from forums.storage.read.event_reader import Event
 from forums.storage.read.search import Hit

@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import create_mock_engine
 from sqlalchemy.dialects import postgresql, sqlite
 
+from forums.storage.schema import dialects
 from forums.storage.schema.tables import sites
-from forums.storage.write import bulk
 from tests.contract.assumptions import ASSERTED, DECLARED, asserts
 
 NAMES = ("name", "first_seen_at", "profile")
@@ -24,7 +24,7 @@ PLACES = {"sqlite": "?", "mysql": "%s"}
 @asserts("sqlalchemy", "SQLCompiler.binds", "SQLCompiler.positional", "SQLCompiler.positiontup")
 @pytest.mark.parametrize("name", DIALECTS)
 def test_a_compiled_statement_says_how_its_parameters_are_given(name: str) -> None:
-    compiled = bulk.upsert(sites, name, NAMES).compile(dialect=DIALECTS[name])
+    compiled = dialects.upsert(sites, name, NAMES).compile(dialect=DIALECTS[name])
     assert set(compiled.binds) == set(NAMES)
     assert compiled.binds["first_seen_at"].type is sites.c.first_seen_at.type
     assert compiled.positional is (name in PLACES)

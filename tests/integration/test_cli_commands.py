@@ -22,7 +22,7 @@ from cli.commands.forums import NO_FORUM, NO_REDIS, NO_SITE
 from forums.sites import sites_dir
 from forums.state.forum_states import ForumState, ForumStates, Ledger, Purpose, Spending
 from forums.storage import Database, Item, parse
-from forums.storage.schema.version import VERSION
+from forums.storage.database import VERSION
 from forums.writer.store import forget, store
 from redis_components.items.stream import ItemStream, Refusal
 from redis_components.keys import CrawlKeys

@@ -17,7 +17,7 @@ from forums.storage import Database, parse
 from forums.storage.history import log_stream
 from forums.storage.read.event_reader import EventLog
 from forums.storage.schema.tables import event_outputs, events
-from forums.storage.write.event_log import BEGINNING, Change, Position
+from forums.storage.write.changes import BEGINNING, Change, Position
 from redis_components.errors import ConfigError
 from tests.support.items import at, comment, post, wire
 from tests.support.message_receiver import MessageReceiver

@@ -12,8 +12,8 @@ import redis
 from scrapy import Request, Spider
 
 from forums.records.start_tasks import PostTask, encode
+from forums.state.database_state import ThreadRecord, keep
 from forums.state.forum_states import ForumState, ForumStates
-from forums.state.thread_records import ThreadRecord, keep
 from forums.storage import Database, parse
 from redis_components.codec.requests import RequestCodec
 from redis_components.keys import CrawlKeys

@@ -12,7 +12,7 @@ from demo.compare import compare
 from demo.forum.process import ForumProcess
 from forums.records.start_tasks import RECENT, ForumTask, encode
 from forums.scheduling.rechecking import recheck
-from forums.state import thread_records
+from forums.state import database_state
 from forums.state.forum_states import ForumStates
 from forums.storage import Database
 from forums.writer.store import store
@@ -84,7 +84,7 @@ def test_one_request_tells_what_all_boards_have_and_the_lists_find_nothing_more(
         assert read == {"list": 4}, "the lists say what is stored"
         with Database.from_url() as database:
             assert [one.faults for one in compare(database, forum.truth(), "site")] == [frozenset(), frozenset()]
-        records = thread_records.look_up(redis_client, DETAILS, [f"site/{post}" for post in truth["posts"]])
+        records = database_state.look_up(redis_client, DETAILS, [f"site/{post}" for post in truth["posts"]])
         assert [one for one in records.values() if one is None or one.told_at is not None] == [], (
             "their tokens are the lists' now"
         )

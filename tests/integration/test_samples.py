@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import redis
 
-from forums.state.writer_state import DelayHistogram
+from forums.state.database_state import DelayHistogram
 from monitoring.forums import pages
 from monitoring.pages import views
 from monitoring.pages.views import Reading, page

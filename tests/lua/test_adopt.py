@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import redis
 
-from forums.state.thread_records import ThreadRecord, adopt, keep, look_up
+from forums.state.database_state import ThreadRecord, adopt, keep, look_up
 from redis_components.keys import CrawlKeys
 
 KEYS = CrawlKeys.for_spider("forum_detail")

@@ -6,8 +6,8 @@ import pytest
 import redis
 
 from forums.records.stored import forget_marks
+from forums.state.database_state import ThreadRecord, forget, keep, look_up, short_token
 from forums.state.keys import ForumCrawlKeys
-from forums.state.thread_records import ThreadRecord, forget, keep, look_up, short_token
 from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys
 

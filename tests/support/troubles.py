@@ -10,10 +10,10 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from forums.records import FORUM_WRITER
+from forums.state.database_state import PublicationDelays
 from forums.state.forum_states import ForumState, ForumStates
 from forums.state.keys import ForumFleetKeys
 from forums.state.site_faults import Drift
-from forums.state.writer_state import PublicationDelays
 from redis_components.admin.inspector import CrawlRecord, CrawlRecords
 from redis_components.frontier.holds import HoldKind
 from redis_components.keys import CrawlKeys

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Select, bindparam, delete, func, select
 from forums.storage.database import Database
 from forums.storage.engine import keyed, rows_by_key
 from forums.storage.schema.tables import comments, event_dead_letters, events, posts, revisions
-from forums.storage.write.event_log import BEGINNING, Change, ChangeKind, Position, changes_of, is_of_fleet
+from forums.storage.write.changes import BEGINNING, Change, ChangeKind, Position, changes_of, is_of_fleet
 from redis_components.errors import ConfigError
 
 MOST_TRANSACTIONS = 100_000  # kept, of any age: about 10 GB at the very most, 100 MB where a transaction has ten changes
@@ -26,7 +26,7 @@ _Found = tuple[Position, datetime, Change]
 
 
 class Event(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One version of a post or comment, or an event of the fleet (`event_log.py`), as receivers get it. Times are of the
+    """One version of a post or comment, or an event of the fleet (`changes.py`), as receivers get it. Times are of the
     site's clock, except `stored_at`.
     """
 

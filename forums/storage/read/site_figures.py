@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import ColumnElement, and_, extract, func, literal, or_, select, text, update
 
 from forums import FORUM_DETAIL
-from forums.state.thread_records import CHUNK, ThreadRecord, most_records, put_back, short_token
-from forums.state.writer_state import DatabaseClaim
+from forums.state.database_state import CHUNK, DatabaseClaim, ThreadRecord, most_records, put_back, short_token
 from forums.storage.database import Database
+from forums.storage.schema.dialects import UtcDateTime
 from forums.storage.schema.tables import checks, comments, posts, scans
-from forums.storage.schema.times import UtcDateTime
 from redis_components.admin.inspector import keys_in
 
 if TYPE_CHECKING:

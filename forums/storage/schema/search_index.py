@@ -42,8 +42,8 @@ from sqlalchemy.dialects.postgresql import TSQUERY
 
 from forums.storage.engine import keyed, rows_by_key
 
+from .dialects import Table, UtcDateTime
 from .tables import comments, posts
-from .times import Table, UtcDateTime
 
 ROWS, WORDS = "search_rows", "search_words"
 MOST_CHARACTERS = 100_000

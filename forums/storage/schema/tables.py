@@ -15,7 +15,7 @@ from datetime import datetime
 
 from sqlalchemy import BigInteger, Boolean, Column, Double, Index, Integer, MetaData, false, text
 
-from .times import NAME, SHORT_NAME, TEXT, WORD, Named, Table, TypedColumns, UtcDateTime
+from .dialects import NAME, SHORT_NAME, TEXT, WORD, Named, Table, TypedColumns, UtcDateTime
 
 metadata = MetaData(
     naming_convention={
@@ -25,7 +25,7 @@ metadata = MetaData(
     }
 )
 
-_HASH = "Hash of the text (event_log.py); empty: only a removed state was seen; null: an older Trawl wrote it."
+_HASH = "Hash of the text (changes.py); empty: only a removed state was seen; null: an older Trawl wrote it."
 _CHANGED = "When the present text was first fetched; null: an older Trawl wrote it."
 _DELETED = "When it was found to be removed; null: it is there."
 _TOMBSTONE = "When the site last showed it as removed; null: never."
@@ -106,7 +106,7 @@ class RevisionColumns(TypedColumns):
     site: Named[str] = Column(NAME, primary_key=True, comment=_SITE)
     kind: Named[str] = Column(SHORT_NAME, primary_key=True, comment="post or comment.")
     id: Named[str] = Column(NAME, primary_key=True, comment="Id of the post or comment on its site.")
-    content_hash: Named[str] = Column(SHORT_NAME, primary_key=True, comment="Hash of this text (event_log.py).")
+    content_hash: Named[str] = Column(SHORT_NAME, primary_key=True, comment="Hash of this text (changes.py).")
     title: Named[str | None] = Column(TEXT, comment="Title at that time; null for a comment.")
     body: Named[str] = Column(TEXT, comment="Text at that time.")
     body_html: Named[str | None] = Column(TEXT, comment="The text as the site's HTML, where it is kept.")
@@ -220,7 +220,7 @@ class EventColumns(TypedColumns):
     )
     stored_at: Named[datetime] = Column(UtcDateTime, comment="When the writer stored them, by its clock.")
     number: Named[int] = Column(Integer, comment="Number of changes of posts and comments.")
-    changes: Named[str] = Column(TEXT, comment="JSON: arrays with the fields of `event_log.Change`.")
+    changes: Named[str] = Column(TEXT, comment="JSON: arrays with the fields of `changes.Change`.")
 
 
 class EventOutputColumns(TypedColumns):
@@ -251,7 +251,7 @@ class BoardMonthColumns(TypedColumns):
 
 class SchemaColumns(TypedColumns):
     id: Named[int] = Column(Integer, primary_key=True, autoincrement=False, comment="Always 1: there is one row.")
-    version: Named[int] = Column(Integer, comment="Version of these tables, counted in forums/storage/schema/version.py.")
+    version: Named[int] = Column(Integer, comment="Version of these tables, counted in forums/storage/database.py.")
     created_at: Named[datetime] = Column(UtcDateTime, comment="When the tables were made.")
     identity: Named[str | None] = Column(TEXT, comment="A random id, by which a replaced database is noticed.")
 

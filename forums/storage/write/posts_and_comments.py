@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, datetime
 from functools import cache, lru_cache
 from itertools import compress
 from operator import attrgetter, itemgetter, ne
@@ -20,13 +20,23 @@ from sqlalchemy.types import NullType
 from forums.records.stored import Comment, Post
 from forums.storage.engine import keyed, rows_by_key
 from forums.storage.schema import search_index
-from forums.storage.schema.tables import checks, comments, posts, revisions
-from forums.storage.schema.times import from_mysql, from_sqlite
+from forums.storage.schema.dialects import converted, execute_converted, execute_many, from_mysql, from_sqlite, upsert
+from forums.storage.schema.tables import board_months, checks, comments, posts, revisions
 
-from .bulk import converted, execute_converted, execute_many, upsert
-from .derived import BoardMonth, add_threads, board_month
-from .event_log import Change, ChangeKind, State, content_hash, kinds_of
-from .merge import MergedEntry, Revision, Text, add, first_entry, hash_of, missed
+from .changes import (
+    Change,
+    ChangeKind,
+    MergedEntry,
+    Revision,
+    State,
+    Text,
+    add,
+    content_hash,
+    first_entry,
+    hash_of,
+    kinds_of,
+    missed,
+)
 
 Key = tuple[str, str]  # site, id
 _NOWHERE = ("", "", "")
@@ -118,6 +128,36 @@ def _layout(table: Table[Any]) -> _Layout:
 
 def _kind(table: Table[Any]) -> str:
     return "post" if table is posts else "comment"
+
+
+# --- numbers of threads by board and month
+
+BoardMonth = tuple[str, str, str]  # site, board, month
+
+
+def board_month(site: str, board: str, created_at: Any, first_seen_at: Any) -> BoardMonth:
+    """Return the place where a thread counts. Times are of the driver: SQLite's are text."""
+    at = created_at or first_seen_at
+    if isinstance(at, datetime):
+        at = at.astimezone(UTC) if at.tzinfo else at
+        return site, board, f"{at.year:04}-{at.month:02}"
+    return site, board, at[:7]
+
+
+def add_threads(connection: Connection, numbers: Mapping[BoardMonth, int]) -> None:
+    """Add numbers of threads. The transaction excludes other writers."""
+    for (site, board, month), number in sorted(numbers.items()):
+        values = {"of_site": site, "of_board": board, "of_month": month, "more": number}
+        if number and not connection.execute(_ADD, values).rowcount:
+            connection.execute(board_months.insert().values(site=site, forum_id=board, month=month, threads=number))
+
+
+_C = board_months.c
+_ADD = (
+    update(board_months)
+    .where(_C.site == bindparam("of_site"), _C.forum_id == bindparam("of_board"), _C.month == bindparam("of_month"))
+    .values(threads=_C.threads + bindparam("more"))
+)
 
 
 # --- reading

@@ -24,7 +24,7 @@ from forums.storage.schema.tables import (
     sites,
 )
 
-from .event_log import changes_of, is_of_fleet, lock_writers
+from .changes import changes_of, is_of_fleet, lock_writers
 
 _TABLES: tuple[Table, ...] = (posts, comments, revisions, checks, scans, gaps, board_months, forums)
 _AT_ONCE = 5_000  # rows

@@ -2,10 +2,16 @@
 
 Items of one kind are stored together, in a few statements. If the database refuses an item, the group is halved until the bad
 item stands alone: about 2 log2(n) more rounds for each bad item. Sites and forums get rows at their first mention.
+
+The index of words and the numbers of stored threads by board and month are kept with each write of posts and comments: counting
+the rows of a large board takes seconds. A Trawl whose tables had version 4 knows neither, and may write in turns with this one or
+in its place (`database.py`). The last transaction that is indexed and counted is noted in `event_outputs`, so the log of events
+names the rows of the others (`catch_up`).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,21 +19,20 @@ from functools import cache
 from typing import Any, cast
 
 import msgspec
-from sqlalchemy import Connection, Insert, Table, Update, bindparam, or_, update
+from sqlalchemy import Connection, Insert, Table, Update, bindparam, delete, func, or_, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from forums.records.start_tasks import NO_FORUMS
 from forums.records.stored import Check, Comment, Forum, Item, Post, Scan
-from forums.storage.engine import row_refusal, too_large
-from forums.storage.schema.tables import comments, forums, posts, scans, sites
+from forums.storage.engine import keyed, row_refusal, rows_by_key, too_large
+from forums.storage.schema import search_index
+from forums.storage.schema.dialects import execute_many, upsert
+from forums.storage.schema.tables import board_months, comments, event_outputs, events, forums, posts, scans, sites
 from workers.consumers.consume import by_halves
 
-from .bulk import execute_many, upsert
-from .derived import catch_up, note_indexed
-from .event_log import Change, append, lock_writers
-from .posts_and_comments import store_states
-from .scans import find_gaps
-from .thread_checks import RechecksOf, schedule, store_checks
+from .changes import NO_TEXT, Change, ChangeKind, append, changes_of, lock_writers, note_position, reserved
+from .posts_and_comments import BoardMonth, add_threads, board_month, store_states
+from .reports import RechecksOf, find_gaps, schedule, store_checks
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
@@ -215,3 +220,70 @@ def newest(table: Table[Any], dialect: str) -> Insert:
     version = cast("str", table.info["version"])
     names = [column.name for column in table.columns]
     return upsert(table, dialect, names, where=lambda new: new[version] >= table.c[version])
+
+
+def count_threads(connection: Connection) -> None:
+    """Count all stored threads."""
+    rows = connection.execute(select(posts.c.site, posts.c.forum_id, posts.c.created_at, posts.c.first_seen_at))
+    numbers = Counter(board_month(*row) for row in rows)
+    connection.execute(delete(board_months))
+    add_threads(connection, numbers)
+
+
+_INDEXED = "indexed"
+_AT_ONCE = 20  # transactions
+_SEQ = events.c.seq
+_PROGRESS = select(event_outputs.c.seq, select(func.min(_SEQ)).scalar_subquery(), select(func.max(_SEQ)).scalar_subquery()).where(
+    event_outputs.c.name == reserved(_INDEXED)
+)
+_MONTHS = select(posts.c.forum_id, posts.c.created_at, posts.c.first_seen_at).where(keyed(posts.c.id))
+
+
+def note_indexed(connection: Connection) -> None:
+    """Note that the rows of all transactions up to the last one in the log are indexed and counted."""
+    note_position(connection, _INDEXED, func.coalesce(select(func.max(_SEQ)).scalar_subquery(), 0))
+
+
+def catch_up(connection: Connection) -> None:
+    """Index and count what others have stored since `note_indexed`. The transaction excludes other writers."""
+    done, oldest, last = connection.execute(_PROGRESS).one_or_none() or (None, None, None)
+    if done is None or last is None or last <= done:
+        return
+    if oldest > done + 1:  # some of their transactions are too old for the log
+        search_index.create(connection)
+        fill(connection)
+        return
+    _index_after(connection, done)
+    note_indexed(connection)
+
+
+def _index_after(connection: Connection, done: int) -> None:
+    """Index and count the rows of the transactions after `done`."""
+    numbers, moved = Counter[BoardMonth](), False
+    query = select(_SEQ, events.c.changes).order_by(_SEQ).limit(_AT_ONCE)
+    while found := connection.execute(query.where(done < _SEQ)).all():
+        done = found[-1].seq
+        changes = [one for row in found for one in changes_of(row.changes)]
+        for kind in ("post", "comment"):
+            search_index.index_again(
+                connection, kind, sorted({(one.site, one.id) for one in changes if one.row == kind and one.id})
+            )
+        new = [(one.site, one.id) for one in changes if one.row == "post" and _is_first(one)]
+        numbers.update(board_month(site, *row) for site, row in rows_by_key(connection, _MONTHS, new))
+        moved |= any(one.kind == ChangeKind.MOVED for one in changes)
+    if moved:
+        count_threads(connection)
+    else:
+        add_threads(connection, numbers)
+
+
+def _is_first(change: Change) -> bool:
+    """Return True if the change stored its row, also where it was seen as removed only."""
+    return change.version == 1 and (change.kind == ChangeKind.NEW or change.hash == NO_TEXT)
+
+
+def fill(connection: Connection) -> None:
+    """Index and count all stored rows, and note it; the index is empty."""
+    search_index.fill(connection)
+    count_threads(connection)
+    note_indexed(connection)

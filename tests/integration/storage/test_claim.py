@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import redis
 
+from forums.state.database_state import DatabaseClaim
 from forums.state.keys import ForumFleetKeys
-from forums.state.writer_state import DatabaseClaim
 from forums.storage import Database, posts
 from forums.storage.engine import place_of
 from forums.writer.store import AnotherDatabase, forget, opened, store

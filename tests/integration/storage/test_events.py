@@ -11,7 +11,7 @@ from sqlalchemy import delete, update
 from forums.storage import Database, StorageError, parse, posts
 from forums.storage.read.event_reader import Event, EventLog
 from forums.storage.schema.tables import events
-from forums.storage.write.event_log import BEGINNING, Position
+from forums.storage.write.changes import BEGINNING, Position
 from redis_components.errors import ConfigError
 from tests.support.items import at, check, comment, post, wire
 

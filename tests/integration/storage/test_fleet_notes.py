@@ -11,7 +11,7 @@ from forums.breaker.state import open_breaker
 from forums.storage import Database, StorageError
 from forums.storage.history import log_stream, stream_position
 from forums.storage.read.event_reader import EventLog
-from forums.storage.write.event_log import BEGINNING, Position
+from forums.storage.write.changes import BEGINNING, Position
 from forums.writer import run_history
 from forums.writer.run_history import log_fleet_notes
 from workers.breaker.state import close_breaker

@@ -16,7 +16,7 @@ from sqlalchemy import event, inspect, text
 from forums.storage import Database, StorageError, comments, parse, posts
 from forums.storage.read.event_reader import EventLog
 from forums.storage.schema.tables import metadata
-from forums.storage.write.event_log import BEGINNING
+from forums.storage.write.changes import BEGINNING
 from forums.writer.drain import Outcome, drain
 from redis_components.items.stream import ItemStream, newest, replay
 from redis_components.keys import CrawlKeys

@@ -30,7 +30,7 @@ from forums.state.site_faults import output_troubles
 from forums.storage import Database, parse
 from forums.storage.read.event_reader import EventLog
 from forums.storage.schema.tables import event_outputs
-from forums.storage.write.event_log import BEGINNING, Position
+from forums.storage.write.changes import BEGINNING, Position
 from tests.support import warm_start
 from tests.support.event_rules import rules_of
 from tests.support.items import at, comment, wire

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import redis
 
+from forums.state.database_state import BOUNDS_S, PublicationDelays
 from forums.state.keys import ForumFleetKeys
-from forums.state.writer_state import BOUNDS_S, PublicationDelays
 from forums.storage import Database, Item
 from forums.writer.drain import drain
 from forums.writer.store import Lateness

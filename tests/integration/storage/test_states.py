@@ -28,7 +28,7 @@ from forums.storage import (
 )
 from forums.storage.read.site_figures import take_due
 from forums.storage.schema.tables import events
-from forums.storage.write.event_log import Change, changes_of
+from forums.storage.write.changes import Change, changes_of
 from tests.support.items import START, at, check, comment, forum, post, scan, wire
 
 

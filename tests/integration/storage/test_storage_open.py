@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy import inspect, text
 
 from forums.storage import Database, StorageError, parse
+from forums.storage.database import VERSION, WRITABLE_SINCE
 from forums.storage.schema.tables import metadata, trawl_schema
-from forums.storage.schema.version import VERSION, WRITABLE_SINCE
 from tests.support import warm_start
 from tests.support.items import post, wire
 from tests.support.postgres_server import PostgresServer

@@ -9,8 +9,8 @@ import pytest
 import redis
 
 from forums.overview.model import writer_lag
+from forums.state.database_state import WriterCounts
 from forums.state.keys import ForumFleetKeys
-from forums.state.writer_state import WriterCounts
 from forums.storage import default_url
 from forums.writer.store import forget, store
 from redis_components.keys import CrawlKeys

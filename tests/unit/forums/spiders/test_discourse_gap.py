@@ -14,7 +14,7 @@ from forum_reader.reading.page_rows import RecentPage, read_recent
 from forums.records.stored import FrontRow, Marks
 from forums.sites import Site, load_site
 from forums.spiders.recent_messages import MOST_HELD, RecentPlan, RecentState, plan_recent
-from forums.state.thread_records import ThreadRecord
+from forums.state.database_state import ThreadRecord
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SIZE = 50  # posts of a page

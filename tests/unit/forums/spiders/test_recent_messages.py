@@ -11,7 +11,7 @@ from forum_reader.reading.page_rows import RecentMessage
 from forums.records.stored import MOST_KEPT, FrontRow, Marks
 from forums.spiders.recent_messages import MOST_HELD, RecentPlan, RecentState, plan_recent, record_with
 from forums.spiders.scan_plan import Change
-from forums.state.thread_records import ThreadRecord
+from forums.state.database_state import ThreadRecord
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 KNOWN = ThreadRecord(token="4@x", comments=4, last_page=1, last_comment="c14", listed=4)

@@ -21,7 +21,7 @@ from forums.spiders.thread_reading import (
     overlap,
     page_to_begin,
 )
-from forums.state.thread_records import ThreadRecord
+from forums.state.database_state import ThreadRecord
 from tests.support.examples import examples
 
 

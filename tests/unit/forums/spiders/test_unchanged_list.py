@@ -11,7 +11,7 @@ import pytest
 from forums.records.stored import FrontRow, Marks
 from forums.spiders.forum_list import finished
 from forums.spiders.scan_plan import begun
-from forums.state.thread_records import ThreadRecord
+from forums.state.database_state import ThreadRecord
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 MARKS = Marks(

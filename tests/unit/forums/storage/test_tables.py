@@ -10,8 +10,8 @@ from sqlalchemy import Table, make_url
 from sqlalchemy.schema import CreateTable
 
 from forums.storage import Check, Comment, Forum, Post, Scan, checks, comments, forums, posts, run_members, scans
+from forums.storage.database import VERSION, mismatch
 from forums.storage.schema.tables import metadata
-from forums.storage.schema.version import VERSION, mismatch
 from workers.state.history import MemberRow
 
 OWN = {  # columns that no record has: the writer works them out

@@ -12,8 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from forums.overview import Boards, ForumSites
 from forums.overview.model import ForumSitesReader
+from forums.state.database_state import DelayHistogram, WriterFigures
 from forums.state.forum_states import ForumState, Spent, WatchedForum
-from forums.state.writer_state import DelayHistogram, WriterFigures
 from monitoring.metrics.exposition import text_of
 from monitoring.metrics.fleet import METRICS, reference
 from redis_components.admin.health import NAMES, RedisMemory

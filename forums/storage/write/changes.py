@@ -1,10 +1,17 @@
-"""Log of changes of posts and comments, and of events of the fleet, written in the transaction that makes them.
+"""Changes of posts and comments: the merging of their states, and the log of changes, with events of the fleet.
 
-One row for each transaction: 1,000 new comments are one insert. An event's position is `<seq>-<place>`: the number of its
-transaction and its index in it. Positions grow in the order of commits, because one writer at a time holds the writers' lock, so
-a reader that stores the position of its last event misses none. Texts are not repeated here: `event_reader.py` finds them by
-hash. A change of the hash is an edit. The hash covers the title and the plain text: the author's name changes on all comments of
-an author at once, and in the HTML boards write new ids, signatures of links and "2 hours ago" each time.
+Merging is a pure function of the states, in any order. The present text is the text of the newest state. Each other text is one
+revision, with the times of its first and last sight. A row is removed if a removal was found after the newest state that showed
+it; its stored data stays. A state with the same time as the present one is a better reading of the page, not an edit: it
+overwrites, without a revision. One value depends on the order: `deleted_at`, if an item was removed, came back and was removed
+again, and the state of the time between arrives last.
+
+The log is written in the transaction that makes the changes, one row for each transaction: 1,000 new comments are one insert. An
+event's position is `<seq>-<place>`: the number of its transaction and its index in it. Positions grow in the order of commits,
+because one writer at a time holds the writers' lock, so a reader that stores the position of its last event misses none. Texts
+are not repeated here: `event_reader.py` finds them by hash. A change of the hash is an edit. The hash covers the title and the
+plain text: the author's name changes on all comments of an author at once, and in the HTML boards write new ids, signatures of
+links and "2 hours ago" each time.
 
 Events of crawlers, operators, breakers, runs, rolls and the autoscaler are added by `forums/writer/run_history.py`.
 """
@@ -20,6 +27,7 @@ from typing import Any, NamedTuple, Self
 import msgspec
 from sqlalchemy import Connection, insert, select, text, update
 
+from forums.records.stored import Comment, Post
 from forums.storage.schema.tables import event_outputs, events, trawl_schema
 from redis_components.errors import ConfigError
 
@@ -184,3 +192,131 @@ class FleetKind(StrEnum):
 
 PAST_WORDS = ("gap", "forum")
 """Subjects that older Trawls wrote: rules may still name them."""
+
+
+class Revision(msgspec.Struct, kw_only=True):
+    """An earlier or later text that is not the present one."""
+
+    first: datetime
+    last: datetime
+    text: Text | None  # None: keep the stored text
+
+
+class Text(msgspec.Struct, frozen=True, kw_only=True):
+    """Fields that a revision keeps."""
+
+    title: str | None
+    body: str
+    body_html: str | None
+    author: str | None
+    edited_at: datetime | None
+
+
+class MergedEntry(msgspec.Struct, kw_only=True):
+    """A post or comment: as stored, and then, after `add`, as it has to be stored."""
+
+    hash: str
+    fetched_at: datetime
+    first_seen_at: datetime
+    changed_at: datetime | None
+    deleted_at: datetime | None
+    tombstone_at: datetime | None
+    forum_id: str = ""  # of a post: from the newest state that has it
+    text: Text | None = None  # the stored text, if it may become a revision
+    revisions: dict[str, Revision] = {}
+    item: Post | Comment | None = None  # source of the row's fields; None: the stored fields stay
+    version: int = 0  # number of its events
+    touched: set[str] = set()  # hashes of revisions to write or remove
+
+
+def text_of(item: Post | Comment) -> Text:
+    title = item.title if isinstance(item, Post) else None
+    return Text(title=title, body=item.body, body_html=item.body_html, author=item.author, edited_at=item.edited_at)
+
+
+def hash_of(item: Post | Comment) -> str:
+    return content_hash(item.title, item.body) if isinstance(item, Post) else content_hash(None, item.body)
+
+
+def first_entry(item: Post | Comment, digest: str) -> MergedEntry:
+    """Return the row of an item that is not stored yet."""
+    at = item.fetched_at
+    entry = MergedEntry(
+        hash=digest, fetched_at=at, first_seen_at=at, changed_at=at, deleted_at=None, tombstone_at=None, item=item
+    )
+    if item.deleted:
+        entry.hash, entry.changed_at, entry.deleted_at, entry.tombstone_at = NO_TEXT, None, at, at
+    if isinstance(item, Post):
+        entry.forum_id = item.forum_id or ""
+    return entry
+
+
+def add(entry: MergedEntry, item: Post | Comment, digest: str) -> None:
+    """Merge one more state. `digest` is the hash of its text."""
+    at = item.fetched_at
+    if isinstance(item, Post) and item.forum_id and at >= entry.fetched_at:
+        entry.forum_id = item.forum_id
+    entry.first_seen_at = min(entry.first_seen_at, at)
+    if item.deleted:
+        _removed_state(entry, item)
+    elif entry.hash == NO_TEXT:
+        entry.hash, entry.item, entry.fetched_at, entry.changed_at = digest, item, at, at
+    elif at < entry.fetched_at:
+        _older(entry, item, digest)
+    else:
+        _newer(entry, item, digest)
+    if not item.deleted and entry.deleted_at is not None and at >= entry.deleted_at:
+        shown = entry.tombstone_at
+        entry.deleted_at = shown if shown is not None and shown > at else None
+
+
+def missed(entry: MergedEntry, at: datetime | None) -> None:
+    """Mark a row as removed that a reading of the whole thread, begun at `at`, did not show, unless a newer state shows it."""
+    if at is not None and at > entry.fetched_at and (entry.deleted_at is None or at < entry.deleted_at):
+        entry.deleted_at = at
+
+
+def _removed_state(entry: MergedEntry, item: Post | Comment) -> None:
+    at = item.fetched_at
+    entry.tombstone_at = at if entry.tombstone_at is None else max(entry.tombstone_at, at)
+    if entry.hash == NO_TEXT and at >= entry.fetched_at:  # the newest placeholder that the site shows
+        entry.item, entry.fetched_at = item, at
+    if entry.hash == NO_TEXT or at > entry.fetched_at:
+        entry.deleted_at = at if entry.deleted_at is None else min(entry.deleted_at, at)
+
+
+def _older(entry: MergedEntry, item: Post | Comment, digest: str) -> None:
+    at = item.fetched_at
+    if digest == entry.hash:
+        entry.changed_at = min(entry.changed_at or entry.fetched_at, at)
+        return
+    for other, revision in list(entry.revisions.items()):
+        if other != digest and revision.last == at:  # a better reading of that page
+            del entry.revisions[other]
+            entry.touched.add(other)
+    known = entry.revisions.get(digest)
+    entry.touched.add(digest)
+    if known is None:
+        entry.revisions[digest] = Revision(first=at, last=at, text=text_of(item))
+        return
+    known.first = min(known.first, at)
+    if at >= known.last:
+        known.last, known.text = at, text_of(item)
+
+
+def _newer(entry: MergedEntry, item: Post | Comment, digest: str) -> None:
+    at = item.fetched_at
+    if digest != entry.hash:
+        since = entry.changed_at or entry.fetched_at
+        if at > entry.fetched_at:
+            text = text_of(entry.item) if entry.item else entry.text
+            entry.revisions[entry.hash] = Revision(first=since, last=entry.fetched_at, text=text)
+            entry.touched.add(entry.hash)
+            since = at
+        entry.changed_at, entry.hash = since, digest
+        if earlier := entry.revisions.pop(digest, None):  # an earlier text is back
+            entry.touched.add(digest)
+            entry.changed_at = min(since, earlier.first)
+    elif entry.changed_at is None:
+        entry.changed_at = entry.fetched_at
+    entry.item, entry.fetched_at = item, at
