@@ -149,7 +149,7 @@ def _include() -> tuple[str, ...]:
     return (*application().task_modules(), *own_tasks())  # TRAWL_TASK_MODULES: modules with an operator's own tasks
 
 
-task_routes = ("tasks.routing.route",)  # run_crawler to the queue of its service, the rest to control
+task_routes = ("tasks.base.route",)  # run_crawler to the queue of its service, the rest to control
 task_create_missing_queues = True  # a service may be named by one node's TRAWL_FLEET before another has restarted
 
 # Delivery.

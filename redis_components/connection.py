@@ -6,14 +6,11 @@ scrapy-redis expect. Equal calls return the same client: a process has one pool 
 
 from __future__ import annotations
 
-import math
 import os
 import re
-import time
-from collections.abc import Callable
 from importlib import import_module
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import unquote
 from weakref import WeakValueDictionary, finalize
 
@@ -226,56 +223,6 @@ def explain(exc: Exception, url: str) -> RedisUnavailable:
         text = text.replace(secret[1], "***").replace(unquote(secret[1]), "***")
     what, fix = _diagnosis(exc, text)
     return RedisUnavailable(f"Redis at {masked(url)} {what}: {fix}")
-
-
-_STATES = (
-    exceptions.ConnectionError,  # away, another password, loading
-    exceptions.TimeoutError,
-    exceptions.ClusterError,  # down, or asked again and again
-    exceptions.NoPermissionError,
-    exceptions.ReadOnlyError,
-    exceptions.OutOfMemoryError,
-)
-
-
-def is_servers_state(exc: redis.RedisError) -> bool:
-    """Return True if the server cannot serve at present (away, full, read-only, another password), so that the same command may
-    succeed later; False where the command itself is wrong.
-    """
-    return isinstance(exc, _STATES) or _answer(exc).startswith(("MISCONF", "NOREPLICAS", "BUSY", "MASTERDOWN", "TRYAGAIN"))
-
-
-FIRST_RETRY_S, SLOWEST_RETRY_S = 0.1, 0.5
-T = TypeVar("T")
-
-
-class Patience:
-    """Pauses between tries of a command that may be repeated, while the server cannot serve: each is twice the one before."""
-
-    def __init__(self, within_s: float = math.inf) -> None:
-        self._until, self._pause_s = time.monotonic() + within_s, FIRST_RETRY_S
-
-    def pause_after(self, error: redis.RedisError) -> float:
-        """Return the seconds until the next try. Raises the error where the command itself is wrong, or its time is over."""
-        if not is_servers_state(error) or time.monotonic() >= self._until:
-            raise error
-        pause_s, self._pause_s = self._pause_s, min(SLOWEST_RETRY_S, 2 * self._pause_s)
-        return pause_s
-
-
-def retried(act: Callable[[], T], within_s: float = math.inf) -> T:
-    """Return the result of `act`, which may be repeated, once the server serves it. Raises as `Patience.pause_after`."""
-    patience = Patience(within_s)
-    while True:
-        try:
-            return act()
-        except redis.RedisError as error:
-            time.sleep(patience.pause_after(error))
-
-
-def _answer(exc: Exception) -> str:
-    """Return the server's own words, without the command of a pipeline that redis-py puts in front of them."""
-    return str(exc).rpartition("of pipeline caused error: ")[2]
 
 
 _URL = "the URL (TRAWL_REDIS_URL, or the setting REDIS_URL)"

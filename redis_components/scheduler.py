@@ -34,8 +34,8 @@ from .scrapy_glue.internals import (
     watch_finished,
 )
 from .scrapy_glue.page_age import PageAges
-from .scrapy_glue.page_tracker import Page, PageTracker, SiteSlots
-from .scrapy_glue.scheduler_parts import RequestLanes, UnstorableRequests, is_scrapys_kind, log_duplicate, warn_of_traps
+from .scrapy_glue.page_tracker import Page, PageTracker, RequestLanes, SiteSlots
+from .scrapy_glue.scheduler_parts import CopiedMeta, UnstorableRequests, is_scrapys_kind, log_duplicate, warn_of_traps
 from .scrapy_glue.standalone_scheduler import StandaloneScheduler
 from .server.printable import in_words
 from .setting_values import number_of
@@ -113,7 +113,7 @@ class Scheduler(StandaloneScheduler):
         self._take = self._frontier.take
         self._book = PageTracker(crawler, self._frontier, self._inc_value)
         self._pages = self._book.pages
-        self._lanes = RequestLanes(self._frontier, self._book, settings)
+        self._lanes = RequestLanes(self._frontier, self._book, CopiedMeta(settings).check)
         listeners = self._frontier.listeners
         self._wake = watch_finished(crawler, self._book.finish, begun=self._book.begin, failed=self._book.fail)
         self._sees_sending = check_when_sent(crawler, self._book.is_late, self._frontier.find_place, self._book.leave_unsent)

@@ -44,11 +44,10 @@ from workers.process import start_checks
 from workers.process.exit_kinds import shutdown_grace
 from workers.process.start_checks import check_login
 
-from .base import FleetTask, is_worth_a_line
+from .base import CONTROL, FleetTask, celeryconfig, is_worth_a_line
 from .flower_crawlers import check_flower
 from .node import HealthStep, LoopStep, NodeStep, end_as_orphan, remember_main_process
 from .refusing_broker import RefusingBroker, keep_short
-from .routing import CONTROL, celeryconfig
 
 _WITHOUT_BROKER = {"multi", "upgrade", "logtool"}
 

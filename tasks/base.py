@@ -1,26 +1,37 @@
-"""Base class of all tasks: reports failures, runs each round that beat has sent once, and audits what users change.
+"""Base class of all tasks: reports failures, runs each round that beat has sent once, and audits what users change. Also the
+routes of tasks to queues, by this application's `celeryconfig.py`, and Celery's internals that the fleet uses.
 
-The audit has the tasks by which a user changes something, and the commands of Celery's remote control, which Flower's pages use;
-not the tasks that beat sends and that maintain the fleet.
+`celeryconfig.py` is loaded by its place, not by its name: in a user's folder another one may come first on `sys.path`, and it
+configures that user's own Celery application. For the same reason it is not entered into `sys.modules`.
+`tests/contract/test_celery_internals.py` lists the internals, fails where the source of one has changed, and asserts the
+assumptions about the others.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import redis
-from celery import Task, current_task
+from celery import Celery, Task, current_task
+from celery.backends.asynchronous import E_RETRY_LIMIT_EXCEEDED
 from celery.exceptions import Ignore
+from celery.worker import state
+from kombu.entity import Exchange, Queue
 from kombu.exceptions import OperationalError
 
-from redis_components.connection import connect, explain, is_servers_state
+from redis_components.connection import connect, explain
 from redis_components.embedded import redis_url
 from redis_components.errors import RedisUnavailable, TrawlError
+from redis_components.server.names import service_name
 from redis_components.server.printable import in_words
+from redis_components.server.scripts import is_servers_state
 from redis_components.server.signing import signing_is_on
 from workers.fleet.holds import who
 from workers.node.host import GivenUp
@@ -28,9 +39,127 @@ from workers.state.beats import Schedules
 from workers.state.registry import Registry
 from workers.state.reports import Act, append, without_secrets
 
-from .celery_internals import gave_up_on_results
 from .guard.signed_messages import SIGNATURE, is_first_run
-from .routing import ROUND_HEADER
+
+# routes
+
+PLACE = Path(__file__).resolve().parents[1] / "celeryconfig.py"
+
+
+def _load() -> ModuleType:
+    spec = spec_from_file_location("celeryconfig", PLACE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+celeryconfig = _load()
+
+
+CONTROL = "control"  # the default queue, of tasks that last seconds
+
+# Transport options of a sender that must not wait for a broker that is away: kombu's own tries for ever.
+IMPATIENT = {"socket_timeout": 3, "socket_connect_timeout": 2, "max_retries": 0}
+
+NODE_QUEUE_EXPIRES_S = 60.0  # a queue without a consumer for this time is deleted by the broker, with its messages
+SERVICE_PREFIX = "crawlers."
+EVERY_SERVICE = "crawlers"  # in -Q: all services, also those that are declared later
+
+
+def route(
+    name: str, args: Sequence[Any], kwargs: Mapping[str, Any], options: Mapping[str, Any], **_: Any
+) -> dict[str, str] | None:
+    """Route `run_crawler` to the nodes that serve its spider, everything else to the default queue; a named queue is obeyed.
+
+    Raises ConfigError for an invalid name of a service.
+    """
+    if name != "trawl.run_crawler" or "queue" in options:
+        return None
+    spider = service_name(kwargs.get("spider") or (args[0] if args else ""))
+    return {"queue": f"{SERVICE_PREFIX}{spider}", "routing_key": f"{SERVICE_PREFIX}{spider}"}
+
+
+def node_queue(name: str) -> Queue:
+    """Return the queue of one node, for launches that were planned for it.
+
+    Celery's own (`worker_direct`) never expires: each node that is gone for good would leave its queue in Redis. Each node has
+    its own exchange, too: kombu forgets the bindings of a whole exchange an hour after the last use of any of them.
+    """
+    queue = f"node.{name}"
+    return Queue(queue, Exchange(queue, type="direct"), routing_key=queue, expires=NODE_QUEUE_EXPIRES_S)  # type: ignore[no-untyped-call]
+
+
+def drop_inbox(app: Celery, name: str) -> None:
+    """Remove the binding of Celery's remote control for a node that was killed: nothing else removes it, and it never expires.
+
+    Raises kombu's OperationalError where the broker is away.
+    """
+    inbox = Queue(f"{name}.celery.pidbox", Exchange("celery.pidbox", type="fanout"))  # type: ignore[no-untyped-call]
+    with app.connection_for_write(transport_options=IMPATIENT) as broker:
+        bound: Any = inbox(broker.default_channel)
+        bound.declare()  # kombu removes only bindings that it has made itself
+        bound.delete()
+
+
+def services_of(queues: Collection[str]) -> tuple[str, ...]:
+    """Return the services that these queues name."""
+    return tuple(sorted(queue.removeprefix(SERVICE_PREFIX) for queue in queues if queue.startswith(SERVICE_PREFIX)))
+
+
+def hosts_crawlers(queues: Collection[str]) -> bool:
+    """Return True if a worker that consumes these queues serves a service, or each that is declared."""
+    return EVERY_SERVICE in queues or bool(services_of(queues))
+
+
+ROUND_HEADER = "trawl_round"
+"""Header of messages that beat sends: `[entry, fencing token of the beat, when the round was due]`."""
+
+
+def is_maintenance(name: str, headers: Mapping[str, Any] | None) -> bool:
+    """Return True if a message is one of the fleet's own tasks, sent by beat."""
+    return name.startswith("trawl.") and ROUND_HEADER in (headers or {})
+
+
+# Celery's internals
+
+
+def hosted(task: str) -> int:
+    """Return the number of tasks of that name that this worker has taken and not finished."""
+    # A list of a dict's values is made in one piece: other threads change it.
+    return sum(request.name == task for request in list(state.requests.values()))
+
+
+def pool_kind(worker: Any) -> str:
+    """Return `prefork`, `threads`, `solo`, ..."""
+    return str(worker.pool_cls.__module__.rpartition(".")[2])
+
+
+def instead_of_soft_shutdown(worker: Any, call: Callable[[], None]) -> None:
+    """Call `call` at SIGQUIT. Celery has no hook there; it sleeps for the whole of worker_soft_shutdown_timeout, in its signal
+    handler.
+    """
+    worker.wait_for_soft_shutdown = call
+
+
+def around_reconnection(consumer: Any, wrap: Callable[[Callable[[Exception], None]], Callable[[Exception], None]]) -> None:
+    """Replace what a consumer does when its connection to the broker was lost."""
+    consumer.on_connection_error_after_connected = wrap(consumer.on_connection_error_after_connected)
+
+
+def release_place(controller: Any) -> None:
+    """Give back the place in the pool of a task that was taken and is not run."""
+    if controller.semaphore is not None:
+        controller._quick_release()
+
+
+def gave_up_on_results(error: RuntimeError) -> bool:
+    """Return True if Celery's Redis backend has given up reconnecting."""
+    return bool(str(error).strip() == E_RETRY_LIMIT_EXCEEDED.strip())
+
+
+# tasks
 
 logger = logging.getLogger(__name__)
 

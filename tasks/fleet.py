@@ -35,9 +35,9 @@ from workers.state.rolls import RollNote
 from workers.state.services import Autoscaling
 
 from .app import app
+from .base import drop_inbox, node_queue
 from .flower_crawlers import CrawlingEvents
 from .jobs import send_results
-from .routing import drop_inbox, node_queue
 
 
 @app.task(bind=True, name="trawl.consume_items")

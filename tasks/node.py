@@ -32,8 +32,19 @@ from workers.state.jobs import Jobs
 from workers.state.nodes import NodeRecord, Nodes
 from workers.state.registry import Registry
 
-from .celery_internals import around_reconnection, hosted, instead_of_soft_shutdown, pool_kind
-from .routing import CONTROL, EVERY_SERVICE, SERVICE_PREFIX, celeryconfig, hosts_crawlers, node_queue, services_of
+from .base import (
+    CONTROL,
+    EVERY_SERVICE,
+    SERVICE_PREFIX,
+    around_reconnection,
+    celeryconfig,
+    hosted,
+    hosts_crawlers,
+    instead_of_soft_shutdown,
+    node_queue,
+    pool_kind,
+    services_of,
+)
 
 _main: set[int] = set()  # of the worker's main process, and of processes that are forked from it
 

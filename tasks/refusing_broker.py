@@ -35,7 +35,7 @@ from redis_components.server.url import impatient
 from workers.environment.variables import Fleet
 from workers.state.keys import FleetKeys
 
-from .celery_internals import around_reconnection
+from .base import around_reconnection
 
 LOOK_S = 1.0
 ANSWER_S = 3.0

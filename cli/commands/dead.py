@@ -194,8 +194,8 @@ class DeadQueueMessages:
         from kombu.exceptions import OperationalError
 
         from tasks import app as celery
+        from tasks.base import IMPATIENT
         from tasks.guard.transport import replay
-        from tasks.routing import IMPATIENT
 
         done, kept = 0, DeadMessages(client)
         with celery.connection_for_write(transport_options=IMPATIENT) as broker:

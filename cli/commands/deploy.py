@@ -159,7 +159,7 @@ def installed(client: redis.Redis, service: str, version: str) -> bool:
     from celery.exceptions import TimeoutError as NotYet
 
     from tasks import install_version
-    from tasks.routing import node_queue
+    from tasks.base import node_queue
 
     nodes = nodes_of(client, service)
     sent = {}

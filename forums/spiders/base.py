@@ -26,8 +26,8 @@ from forums.records.items import file_digest
 from forums.records.start_tasks import NEWEST_FIELDS
 from forums.sites import PageGone, Site, SiteError, UnreadablePage, isolated, site_in_use
 from forums.state.keys import ForumFleetKeys
-from redis_components.connection import Patience
 from redis_components.scrapy_glue.page_tracker import current_page
+from redis_components.server.scripts import Patience
 from redis_components.server.untrusted_values import as_text
 from redis_components.spiders import RedisSpider
 from workers.process import page_at_work

@@ -272,7 +272,9 @@ class Demand:
             self.starving = False
         if reply.leases:
             suspect_from = self._config.suspect_from
-            self._suspects.update(lease.id for lease in reply.leases if lease.attempts >= suspect_from)
+            for lease in reply.leases:
+                if lease.attempts >= suspect_from:
+                    self._suspects.add(lease.id)
         if reply.tasks:
             self.asked_tasks = 0
 

@@ -94,7 +94,7 @@ class Frontier(Pump):
 
     def deferred(self, site: str) -> int:
         """Return the number of deferred requests of `site`."""
-        return self._buffer.deferred_of(site)
+        return len(self._buffer.aside.get(site, ()))
 
     def take_all(self) -> list[Lease]:
         """Return all leased requests, the next one first: for a user's queue class, with the order ADVISED."""
@@ -217,7 +217,7 @@ class Frontier(Pump):
 
     def find_place(self) -> None:
         """Lease from all sites again, as one of them has a place."""
-        self.stock.find_place()
+        self.stock.full.clear()
 
     def park(self, lease_id: str, names: Iterator[str], *, task: bool = False) -> bool:
         """Set a lease aside if its site is held, until it is not; whether it is. Only where `holds.sites` has any."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
 from redis_components.keys import CrawlKeys
 from redis_components.server.scripts import script
+
+if TYPE_CHECKING:
+    from .outbox import Batch
 
 NO_FILTER = b""
 """Fingerprint of a request that passes the dupefilter without being looked up."""
@@ -239,6 +242,13 @@ def keys_of(
             *item_keys,
         ],
     )
+
+
+def own_lists(batch: Batch, lanes: Mapping[Lane, str]) -> dict[str, int]:
+    """Return the lists of one message alone, with their places (from 1): of items, and `lanes` of tasks that may wait."""
+    lists = dict.fromkeys(item.key for item in batch.keyed_items)
+    lists |= dict.fromkeys(lanes[task.lane] for task in batch.tasks if task.lane)
+    return {key: place for place, key in enumerate(lists, 1)}
 
 
 def all_keys(keys: CrawlKeys, next_keys: CrawlKeys | None) -> list[str]:

@@ -174,7 +174,7 @@ class Pump:
             want=demand.requests(demand.overtaking(batch)) if asks else 0,
             want_tasks=tasks,
             want_paced=demand.paced(self.listeners.places()) if asks else 0,
-            full=self.stock.full(now),
+            full=self.stock.unwanted(now),
             room=self.listeners.room() if tasks and self.config.turn_by else {},
             trying=demand.is_trying(batch),
             overtaken=self.stock.buffer.overtaken() + self.stock.timed.ids,

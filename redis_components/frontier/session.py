@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from redis_components.connection import SLOWEST_RETRY_S
 from redis_components.errors import TrawlError
+from redis_components.server.scripts import SLOWEST_RETRY_S
 
 from . import messages
 from .config import FrontierConfig
@@ -128,7 +128,7 @@ class Session:
         time_ms = int(shared_clock.time() * 1000) if self._previous else 0  # an answer has set the clock
         self.number = max(self.number + 1, time_ms)
         blobs = batch.blobs()
-        item_keys = self._own_lists(batch) if batch.keyed_items or batch.tasks else {}
+        item_keys = messages.own_lists(batch, self._lanes) if batch.keyed_items or batch.tasks else {}
         lots = lots_in(batch.parks, wish.unpark) if batch.parks or wish.unpark else {}
         speaker = self._speaker[0]
         self._flight = Flight(
@@ -152,12 +152,6 @@ class Session:
             started=self._clock.now(),
         )
         self._send()
-
-    def _own_lists(self, batch: Batch) -> dict[str, int]:
-        """Return the lists of this message alone, with their places (from 1): of items, and lanes of tasks that may wait."""
-        lists = dict.fromkeys(item.key for item in batch.keyed_items)
-        lists |= dict.fromkeys(self._lanes[task.lane] for task in batch.tasks if task.lane)
-        return {key: place for place, key in enumerate(lists, 1)}
 
     def _message(
         self, batch: Batch, wish: LeaseDemand, item_keys: dict[str, int], lots: dict[str, int], sizes: list[int]

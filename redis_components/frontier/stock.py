@@ -158,7 +158,7 @@ class Buffer:
         self.leases: list[Lease] = []  # the next one is the last; open to the frontier, which asks for its length for each page
         self.deferred = 0
         """Leases that are aside."""
-        self._aside: dict[str, list[Lease]] = {}  # heaps, by site
+        self.aside: dict[str, list[Lease]] = {}  # heaps, by site; open to the frontier, which asks for their lengths
         self._mixed = False  # a later lease may have been started before one that waits
         self._newest = (0, 0)  # of the leases started while it was mixed
 
@@ -191,32 +191,28 @@ class Buffer:
 
     def defer(self, lease: Lease, site: str) -> None:
         """Put what `take` gave aside, until its site has a place for it."""
-        heapq.heappush(self._aside.setdefault(site, []), lease)
+        heapq.heappush(self.aside.setdefault(site, []), lease)
         self.deferred += 1
 
     def recall(self, site: str) -> bool:
         """Put the next deferred request of `site` among the others again, as a place is free. False: there is none."""
-        heap = self._aside.get(site)
+        heap = self.aside.get(site)
         if not heap:
             return False
         lease = heapq.heappop(heap)
         if not heap:
-            del self._aside[site]
+            del self.aside[site]
         self.deferred -= 1
         self.add([lease])
         return True
 
-    def deferred_of(self, site: str) -> int:
-        """Return the number of requests of `site` that wait for a place."""
-        return len(self._aside.get(site, ()))
-
     def retain(self, wanted: Callable[[Lease], bool]) -> None:
         """Remove those that are not `wanted`."""
         self.leases = [lease for lease in self.leases if wanted(lease)]
-        self._aside = {site: left for site, heap in self._aside.items() if (left := [one for one in heap if wanted(one)])}
-        for heap in self._aside.values():
+        self.aside = {site: left for site, heap in self.aside.items() if (left := [one for one in heap if wanted(one)])}
+        for heap in self.aside.values():
             heapq.heapify(heap)
-        self.deferred = sum(map(len, self._aside.values()))
+        self.deferred = sum(map(len, self.aside.values()))
 
     def overtaken(self) -> list[str]:
         """Return the ids of leases that wait although a later one was started, or may be: a death of this process is not theirs
@@ -225,14 +221,14 @@ class Buffer:
         if not (self._mixed or self.deferred):
             return []
         late = [lease.id for lease in self.leases if _made(lease) < self._newest] if self._mixed else []
-        return late + [lease.id for heap in self._aside.values() for lease in heap]
+        return late + [lease.id for heap in self.aside.values() for lease in heap]
 
     def drain(self) -> list[Lease]:
         """Remove and return everything, the next request first."""
         leases = self.leases[::-1]
         if self.deferred:
-            leases = sorted(leases + [lease for heap in self._aside.values() for lease in heap])
-        self.leases, self._aside, self.deferred = [], {}, 0
+            leases = sorted(leases + [lease for heap in self.aside.values() for lease in heap])
+        self.leases, self.aside, self.deferred = [], {}, 0
         self._mixed = False
         return leases
 
@@ -258,7 +254,8 @@ class Stock:
         self.timed = TimedLeases()
         self._redis_time = RedisTime()
         self.limits = KnownLimits()
-        self._full: dict[str, float] = {}  # lane of which nothing can be started here -> until when that is believed
+        self.full: dict[str, float] = {}
+        """Lane of which nothing can be started here -> until when that is believed; open to the frontier, which empties it."""
         self._outbox = outbox
         self._names = names
 
@@ -288,18 +285,14 @@ class Stock:
         self.rest(lease.lane, now, math.inf)
 
     def rest(self, lane: str, now: float, seconds: float) -> None:
-        """Want nothing of a lane for `seconds`, inf: until `find_place`; what is leased of it goes back."""
-        rests, seconds = (self._full, FULL_S) if seconds == math.inf else (self.timed.resting, seconds)
+        """Want nothing of a lane for `seconds`, inf: until a place is found; what is leased of it goes back."""
+        rests, seconds = (self.full, FULL_S) if seconds == math.inf else (self.timed.resting, seconds)
         rests[lane] = now + seconds
         self._give_back(self.timed.take_lane(lane))
 
-    def find_place(self) -> None:
-        """Lease from all sites again, as one of them has a place."""
-        self._full.clear()
-
-    def full(self, now: float) -> list[str]:
+    def unwanted(self, now: float) -> list[str]:
         """Return the lanes of which nothing is wanted now."""
-        return [lane for rests in (self._full, self.timed.resting) for lane, until in rests.items() if now < until]
+        return [lane for rests in (self.full, self.timed.resting) for lane, until in rests.items() if now < until]
 
     def receive_tasks(self, tasks: list[Lease]) -> None:
         """Start tasks arrived."""

@@ -27,9 +27,8 @@ import msgspec
 import redis
 
 from redis_components.admin.dead_letters import Cleared, Entry, clear, newest_in, purge_list
-from redis_components.connection import is_servers_state, retried
 from redis_components.keys import CrawlKeys
-from redis_components.server.scripts import script
+from redis_components.server.scripts import is_servers_state, retried, script
 
 LOCK_S = 30.0
 

@@ -27,7 +27,10 @@ from scrapy.exceptions import (
 from scrapy.spidermiddlewares.httperror import HttpError
 from scrapy.utils.asyncio import is_asyncio_available
 
+from redis_components.errors import Unserializable
+from redis_components.frontier.messages import Lease, QueueOrder
 from redis_components.server.printable import in_words, without_class_names
+from redis_components.server.untrusted_values import LATEST
 
 from .engine import stop_crawl
 from .internals import take_back
@@ -328,3 +331,58 @@ class PageTracker:
             self._frontier.rest(lane, wait_s)
         else:
             self._slots[lane] = ""
+
+
+class RequestLanes:
+    """Lanes and times of requests. A queue class of the user's orders as it wants: then no limits are kept, and `not_before` does
+    not count.
+    """
+
+    def __init__(self, frontier: Frontier, book: PageTracker, check_copied: Callable[[Request], None]) -> None:
+        self._check_copied = check_copied
+        self._frontier = frontier
+        self._limits = frontier.limits
+        self._book = book
+        self._kept = frontier.config.order is not QueueOrder.ADVISED
+        self._quota = frontier.config.quota
+
+    def pace_of(self, request: Request) -> tuple[str, float]:
+        """Return lane ("" without limits) and time (epoch s, 0.0 for any) of a request to store. Raises Unserializable for a
+        `meta["not_before"]` that is not a time.
+        """
+        meta = request.meta
+        if "download_slot" in meta:
+            self._check_copied(request)
+        lane = self._lane_of(request) if self._kept else ""
+        value = meta.get("not_before")
+        if value is None:
+            return lane, 0.0
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < LATEST:
+            return lane, float(value)
+        raise Unserializable(f"not_before: {value!r} is not a time; write seconds since 1970, as time.time() has them")
+
+    def shelves(self, lease: Lease, request: Request) -> bool:
+        """Set a lease aside that is not from the lane of its request: its site has limits since it was stored."""
+        if not self._kept or lease.lane not in ("", self._quota) or (lane := self._lane_of(request)) == lease.lane:
+            return False
+        if lease.lane:
+            self._frontier.free_time(lease.id)
+        self._frontier.shelve(lease.id, lane)
+        return True
+
+    def _lane_of(self, request: Request) -> str:
+        """Return the lane of the site where that has limits, else the quota of the crawl; "" for neither."""
+        return (self._limits.lane_of(request.meta, request.url) if self._limits.lanes else "") or self._quota
+
+    def leave_alone(self) -> None:
+        """Give back requests that wait in the downloader for their turn when limits have changed, to be sent when
+        they allow it.
+        """
+        if self._limits.lanes and self._kept:
+            self._book.take_back(lambda request: bool(self._limits.lane_of(request.meta, request.url)))
+
+    def put_off(self, request: Request, *, sent: bool) -> bool:
+        """Give the lease of `request` back once Scrapy is done with it, with no attempt counted, as its site asks to be left
+        alone. False where it has no lease.
+        """
+        return self._kept and self._book.put_off(request, sent=sent)

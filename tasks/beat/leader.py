@@ -32,7 +32,7 @@ from redis_components.embedded import redis_url
 from redis_components.server.printable import in_words
 from redis_components.server.untrusted_values import is_foreign
 from redis_components.server.url import impatient
-from tasks.routing import IMPATIENT, ROUND_HEADER
+from tasks.base import IMPATIENT, ROUND_HEADER
 from workers.node.health import Condition, StatusFile
 from workers.node.heartbeat import complaint, off_by
 from workers.state.beats import Beats, Round, RoundState, Schedules, Standing

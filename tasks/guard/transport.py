@@ -9,7 +9,7 @@ Such a message is set aside with its bytes and the reason (`trawl dead messages`
 
 A command of remote control that cannot be one is logged and forgotten: it was sent to all workers, and is gone.
 
-The internals of Celery and kombu that this takes are in `celery_internals.py`.
+The internals of Celery and kombu that this takes are in `tasks/base.py`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kombu.utils.json import loads
 from redis_components.connection import connect
 from redis_components.errors import TrawlError
 from redis_components.server.printable import in_words, masked_text
-from tasks.routing import is_maintenance
+from tasks.base import is_maintenance
 from workers.state.dead_messages import MOST_KEPT, RAW, DeadMessage, DeadMessages
 
 from .signed_messages import fault_of_container, signed_again

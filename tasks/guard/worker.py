@@ -17,9 +17,7 @@ from kombu import pidbox
 from kombu.exceptions import OperationalError
 
 from redis_components.errors import TrawlError
-from tasks.base import note_remote
-from tasks.celery_internals import release_place
-from tasks.routing import is_maintenance
+from tasks.base import is_maintenance, note_remote, release_place
 
 from .signed_messages import ReceivedCommands, SigningMailbox, fault_of_command, fault_of_signature, fault_of_task
 from .transport import one_line, set_aside

@@ -18,7 +18,7 @@ import yaml
 from flower.options import default_options
 
 from forums.sites import load_site
-from tasks.routing import celeryconfig
+from tasks.base import celeryconfig
 from tests.support import compose_file
 from tests.support.compose_file import ROOT, ComposeService, MissingVariable
 from workers.environment.declaration import DEFAULT_FLEET, parse_fleet

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from forums.sites import SiteError, load_site
 from redis_components.errors import ConfigError
 from redis_components.server.names import below, fleet_namespace, is_name, is_node_name, service_name, site_name, slot_number
-from tasks.routing import route
+from tasks.base import route
 from tests.support import warm_start
 from tests.support.broker_attack import AttackedWorker, body, task
 from workers.environment.declaration import parse_fleet

@@ -17,7 +17,7 @@ from celery.backends.redis import RedisBackend
 from celery.concurrency import get_implementation
 from celery.worker import components, state
 
-from tasks import celery_internals
+from tasks import base
 from tests.contract.assumptions import ASSERTED, DECLARED, asserts
 
 ROOT = Path(__file__).parents[2]
@@ -76,7 +76,7 @@ def test_a_function_that_the_fleet_relies_on_is_the_one_that_was_read(name: str)
 def test_a_workers_tasks_are_known_by_id_with_their_names() -> None:
     assert isinstance(state.requests, dict)
     assert "requests" in inspect.getsource(state.task_reserved) + inspect.getsource(state)
-    assert celery_internals.hosted("trawl.run_crawler") == 0
+    assert base.hosted("trawl.run_crawler") == 0
 
 
 @asserts("celery", "controller._quick_release")
@@ -88,7 +88,7 @@ def test_a_place_in_the_pool_is_given_back_by_the_semaphore() -> None:
 @pytest.mark.parametrize("kind", ["prefork", "threads", "solo"])
 def test_a_pool_is_named_by_its_module(kind: str) -> None:
     worker = type("Worker", (), {"pool_cls": get_implementation(kind)})
-    assert celery_internals.pool_kind(worker) == {"threads": "thread"}.get(kind, kind)
+    assert base.pool_kind(worker) == {"threads": "thread"}.get(kind, kind)
 
 
 @asserts("celery", "billiard.process.current_process")
@@ -100,8 +100,8 @@ def test_the_process_that_is_no_child_of_a_pool_is_the_main_one() -> None:
 def test_a_redis_backend_that_gives_up_raises_this_text() -> None:
     assert asynchronous.E_RETRY_LIMIT_EXCEEDED.strip().startswith("Retry limit exceeded")
     assert "E_RETRY_LIMIT_EXCEEDED" in inspect.getsource(inspect.getmodule(RedisBackend)) + inspect.getsource(asynchronous)
-    assert celery_internals.gave_up_on_results(RuntimeError(asynchronous.E_RETRY_LIMIT_EXCEEDED))
-    assert not celery_internals.gave_up_on_results(RuntimeError("other"))
+    assert base.gave_up_on_results(RuntimeError(asynchronous.E_RETRY_LIMIT_EXCEEDED))
+    assert not base.gave_up_on_results(RuntimeError("other"))
 
 
 def test_every_declared_assumption_is_asserted_and_no_other() -> None:

@@ -13,6 +13,7 @@ from scrapy.settings import Settings
 
 from redis_components import connection
 from redis_components.connection import connect, explain
+from redis_components.server import scripts
 from redis_components.server.scripts import script
 from tests.support.celery_broker import works_with
 from tests.support.certificates import Certificates
@@ -112,8 +113,8 @@ def test_a_refusal_within_a_pipeline_is_the_servers_state_as_it_is_alone() -> No
         for in_transaction in (False, True):
             with client.pipeline(in_transaction) as pipe, pytest.raises(redis.RedisError) as refused:
                 pipe.lrem("key", 1, "value").execute()
-            assert connection.is_servers_state(refused.value), refused.value
+            assert scripts.is_servers_state(refused.value), refused.value
             assert "too few replicas follow it" in str(explain(refused.value, server.url))
         with pytest.raises(redis.ResponseError) as wrong:
             client.pipeline().get("a").execute_command("NO COMMAND").execute()
-        assert not connection.is_servers_state(wrong.value)
+        assert not scripts.is_servers_state(wrong.value)

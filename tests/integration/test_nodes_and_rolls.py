@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from redis_components.keys import CrawlKeys
-from tasks.routing import NODE_QUEUE_EXPIRES_S
+from tasks.base import NODE_QUEUE_EXPIRES_S
 from tests.support import warm_start
 from tests.support.crawl import hits_of, link_site
 from tests.support.fleet import ROOT, ToyFleet, is_untouched

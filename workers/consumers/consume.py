@@ -18,9 +18,9 @@ import msgspec
 import redis
 
 from redis_components.admin.health import Problem
-from redis_components.connection import is_servers_state
 from redis_components.errors import TrawlError
 from redis_components.items.stream import ItemStream, Lock, Refusal, Settled, give_back, new_token
+from redis_components.server.scripts import is_servers_state
 from workers.state.reports import Troubles
 
 T = TypeVar("T")

@@ -21,7 +21,7 @@ from scrapy.utils.misc import load_object
 from scrapy.utils.python import to_bytes
 
 from redis_components import defaults
-from redis_components.connection import connect, from_settings, name_of, names_redis, retried
+from redis_components.connection import connect, from_settings, name_of, names_redis
 from redis_components.errors import ConfigError
 from redis_components.frontier.stock import shared_clock
 from redis_components.keys.crawl import filled
@@ -30,6 +30,7 @@ from redis_components.scheduler import Scheduler
 from redis_components.scrapy_glue.engine import ForCrawler
 from redis_components.scrapy_glue.page_tracker import current_page
 from redis_components.server.names import crawl_name, fleet_namespace, service_name
+from redis_components.server.scripts import retried
 from redis_components.server.url import masked
 from redis_components.setting_values import number_of, object_of
 from redis_components.spiders import RedisMixin

@@ -1,4 +1,4 @@
-"""One way to try a command of Redis again: `redis_components.connection.Patience`."""
+"""One way to try a command of Redis again: `redis_components.server.scripts.Patience`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from redis import exceptions
 
 from redis_components import connection
-from redis_components.connection import FIRST_RETRY_S, SLOWEST_RETRY_S, Patience, retried
+from redis_components.server.scripts import FIRST_RETRY_S, SLOWEST_RETRY_S, Patience, retried
 
 PASSING = [
     exceptions.ConnectionError("away"),

@@ -111,7 +111,7 @@ def test_the_pool_holds_the_whole_fleet_and_some_processes_for_short_tasks(confi
 
 
 def test_crawlers_are_routed_to_the_nodes_that_serve_them() -> None:
-    from tasks.routing import route
+    from tasks.base import route
 
     assert route("trawl.seed_forums", (), {}, {}) is None
     for args, kwargs in (((("forum_list"), 0), {}), ((), {"spider": "forum_list", "number": 0})):
