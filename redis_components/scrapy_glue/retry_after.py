@@ -1,6 +1,6 @@
 """Downloader middleware for sites that complain: `Retry-After`, the limits in headers, and answers slower than usual.
 
-Headers: `RateLimit` (IETF draft, both forms), `RateLimit-*` and `X-RateLimit-*`. `SitePulse` measures the rate at which one
+Headers: `RateLimit-*` and `X-RateLimit-*`. `SitePulse` measures the rate at which one
 process sends requests to a site; it and the parsers are pure and take the time.
 """
 
@@ -11,7 +11,6 @@ import re
 import threading
 import time
 from collections import OrderedDict, deque
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from scrapy.exceptions import DownloadFailedError, DownloadTimeoutError, ResponseDataLossError
@@ -84,9 +83,6 @@ class SitePulse:
 
 
 _PREFIXES = ("RateLimit-", "X-RateLimit-", "X-Rate-Limit-")
-_RESETS = ("Reset-After", "Reset")  # Discord sends both, the first one in seconds
-_NAME = re.compile(r'"(?:[^"\\]|\\.){0,100}"')  # of a policy
-_PARTS = re.compile(r"(?:^|[;,\s])(remaining|reset|r|t)\s*=\s*(\d{1,13}(?:\.\d{1,6})?)(?=$|[;,\s])")
 _NUMBER = re.compile(r"\d{1,13}(?:\.\d{1,6})?")
 _EPOCH, _EPOCH_MS = 1_000_000_000, 100_000_000_000  # a reset beyond it is a time and not a number of seconds
 _LONG = 1024
@@ -94,66 +90,27 @@ _LONG = 1024
 
 def used_up_s(headers: Headers, now: float | None = None) -> float | None:
     """Return the seconds for which the site's limit is used up, between one second and a day; None where it is not, or where no
-    header can be read. With several policies in one header the one that lasts longest counts. A time is read by the site's own
-    clock, where it sends the header `Date`.
+    header can be read. A time is read by the site's own clock, where it sends the header `Date`.
     """
     if not any(b"Rate" in name for name in headers):  # their names are in title case; most sites send none of these
         return None
-    waits = _structured(_readable(b", ".join(headers.getlist("RateLimit"))))  # several lines are one list
-    for prefix in _PREFIXES:
-        remaining = _number(_text(headers, prefix + "Remaining"))
-        if remaining is not None and remaining < 1:
-            resets = (_reset(_text(headers, prefix + name)) for name in _RESETS)
-            waits += [reset for reset in resets if reset is not None][:1]
-    if not waits:
-        return None
     clock = http_date(_text(headers, "Date")) or (time.time() if now is None else now)
-    return min(max(max(_seconds(wait, clock) for wait in waits), 1.0), LONGEST_S)
-
-
-def _structured(text: str) -> list[float]:
-    """Parse `limit=100, remaining=0, reset=30`, or `"burst";r=0;t=5, "day";r=12;t=800`."""
-    text = _NAME.sub("", text)
-    found = {name: float(value) for name, value in _PARTS.findall(text)}
-    if "remaining" in found:
-        return [found["reset"]] if found["remaining"] < 1 and "reset" in found else []
     waits = []
-    for policy in text.split(","):
-        found = {name: float(value) for name, value in _PARTS.findall(policy)}
-        if found.get("r", 1) < 1 and "t" in found:
-            waits.append(found["t"])
-    return waits
-
-
-def _seconds(wait: float, clock: float) -> float:
-    """Return the seconds of a number of seconds, or of a time in seconds or milliseconds."""
-    if wait > _EPOCH_MS:
-        wait /= 1000
-    return wait - clock if wait > _EPOCH else wait
+    for prefix in _PREFIXES:
+        remaining, reset = (_number(_text(headers, prefix + name)) for name in ("Remaining", "Reset"))
+        if remaining is not None and remaining < 1 and reset is not None:
+            reset = reset / 1000 if reset > _EPOCH_MS else reset
+            waits.append(reset - clock if reset > _EPOCH else reset)
+    return min(max(*waits, 1.0), LONGEST_S) if waits else None
 
 
 def _text(headers: Headers, name: str) -> str:
-    return _readable(headers.get(name) or b"")
-
-
-def _readable(value: bytes) -> str:
-    return value[:_LONG].decode("latin-1").lower()
+    return (headers.get(name) or b"")[:_LONG].decode("latin-1").lower()
 
 
 def _number(text: str) -> float | None:
     found = _NUMBER.fullmatch(text.strip())
     return float(found[0]) if found else None
-
-
-def _reset(text: str) -> float | None:
-    """Return a number, or a date in the form of HTTP or of ISO 8601 (as some send them)."""
-    if (number := _number(text)) is not None:
-        return number
-    try:
-        date = datetime.fromisoformat(text.strip().upper())
-    except ValueError:
-        return http_date(text)
-    return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
 
 
 MOST_SITES = 1000
@@ -166,7 +123,7 @@ class RetryAfterMiddleware(ForCrawler):
     """Downloader middleware, outside of decompression and inside of Scrapy's RetryMiddleware.
 
     Also lets all crawlers send less to a site that complains: by 429 and 503, by answers that do not come in time or break off,
-    or take far longer than before. `RateLimit` headers without a remaining request stop the site as 429 does.
+    or take far longer than before. `RateLimit-*` headers without a remaining request stop the site as 429 does.
     """
 
     def __init__(self, crawler: Crawler) -> None:
