@@ -20,7 +20,7 @@ from scrapy.settings import BaseSettings
 from . import defaults, filters
 from .connection import get_redis_from_settings
 from .errors import ConfigError
-from .filters import Bloom, Exact, Filter, PlainSet, Renew, Rolling, Window
+from .filters import Bloom, Exact, Filter, PlainSet, Renew, Rolling
 from .keys import filled
 from .server.names import crawl_name, namespace_of, prefixed
 from .setting_values import loaded, number_of
@@ -228,9 +228,3 @@ class BloomDupeFilter(_Compact):
     """Under 3 bytes for each request, at the price of some pages that are never fetched (`filters.Bloom`)."""
 
     kind = Bloom
-
-
-class WindowDupeFilter(_Compact):
-    """The last requests exactly, older ones in a Bloom filter (`filters.Window`)."""
-
-    kind = Window

@@ -236,7 +236,8 @@ class Bloom(Filter):
     native: bool = field(default=True)
 
     def __post_init__(self) -> None:
-        _checked_bloom(self.false_positives, self.capacity)
+        _checked("DUPEFILTER_FALSE_POSITIVES", self.false_positives, 1e-9, 0.5)
+        _checked("DUPEFILTER_CAPACITY", self.capacity, 1, 1e12)
 
     @property
     def form(self) -> str:
@@ -245,45 +246,12 @@ class Bloom(Filter):
 
     def options(self) -> dict[str, Any] | None:
         """Return the options for `lua/lib/filter.lua`."""
-        bloom = _bloom_options(self.false_positives, self.capacity, self.native)
-        return {"kind": self.kind, "form": self.form, **bloom}
+        layers = layer_plans(self.false_positives, self.capacity)
+        return {"kind": self.kind, "form": self.form, "layers": layers, "native": self.native, "rate": str(self.false_positives)}
 
     def entry(self, fingerprint: bytes) -> bytes:
         """Return 64 bits, from which `lua/lib/bloom.lua` chooses block and bits."""
         return sha1(fingerprint, usedforsecurity=False).digest()[:8]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Window(Rolling):
-    """Rolling, but a generation that drops out is moved into a Bloom filter. While all entries fit the window nothing is ever
-    taken for seen that was not. Two generations, since nothing is lost when one drops out: half of the window is exact at least.
-    """
-
-    kind: ClassVar[str] = "window"
-    forgets: ClassVar[bool] = False
-    false_positives: float = 1e-4
-    capacity: int = 1_000_000
-    native: bool = field(default=True)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _checked_bloom(self.false_positives, self.capacity)
-        if self.renew is not Renew.MET:
-            raise ConfigError(f"DUPEFILTER_RENEW = {self.renew.value!r}: in a window what is met again is always renewed ('met')")
-
-    @property
-    def generations(self) -> int:
-        """Nothing is lost when one drops out."""
-        return 2
-
-    @property
-    def form(self) -> str:
-        """The content of the base key."""
-        return f"{super().form} false_positives={self.false_positives:g}"
-
-    def options(self) -> dict[str, Any] | None:
-        """Return the options for `lua/lib/filter.lua`."""
-        return {**(super().options() or {}), **_bloom_options(self.false_positives, self.capacity, self.native)}
 
 
 def misfit(key: str, there: str, wanted: str) -> ConfigError:
@@ -292,15 +260,6 @@ def misfit(key: str, there: str, wanted: str) -> ConfigError:
         f"{key} holds a dupefilter of the form {there!r}, this process is set to {wanted!r}: give all processes the same"
         " DUPEFILTER_CLASS and parameters, or name another SCHEDULER_DUPEFILTER_KEY, or start empty with SCHEDULER_FLUSH_ON_START"
     )
-
-
-def _checked_bloom(false_positives: float, capacity: int) -> None:
-    _checked("DUPEFILTER_FALSE_POSITIVES", false_positives, 1e-9, 0.5)
-    _checked("DUPEFILTER_CAPACITY", capacity, 1, 1e12)
-
-
-def _bloom_options(false_positives: float, capacity: int, native: bool) -> dict[str, Any]:
-    return {"layers": layer_plans(false_positives, capacity), "native": native, "rate": str(false_positives)}
 
 
 SWEEP = 1000

@@ -26,7 +26,7 @@ import redis
 from benchmarks.support.report import Report, options
 from redis_components import filters as filter_access
 from redis_components.admin.inspector import snapshot
-from redis_components.filters import Bloom, Exact, Filter, PlainSet, Rolling, Window
+from redis_components.filters import Bloom, Exact, Filter, PlainSet, Rolling
 from redis_components.frontier.messages import NO_FILTER, NewRequest
 from tests.support.owner import KEYS, Owner
 from tests.support.redis_server import RedisServer
@@ -37,7 +37,7 @@ LIMITS = {"exact of 64 bits": 12, "exact": 12, "exact of 80 bits": 16, "rolling"
 """Bytes per entry at 1,000,000."""
 LEAST_CHECKS = 200_000
 SMALL = 2_000_000
-SMALL_ONLY = ("exact of 64 bits", "bloom grown from a tenth", "window of all")
+SMALL_ONLY = ("exact of 64 bits", "bloom grown from a tenth")
 """Filters whose figures do not change with more entries, which take minutes."""
 
 
@@ -51,8 +51,6 @@ def kinds(entries: int) -> dict[str, tuple[Filter, int]]:
         "rolling": (Rolling(max_entries=entries), 2 * entries - entries // 10),
         "bloom": (Bloom(capacity=entries, native=False), entries),
         "bloom grown from a tenth": (Bloom(capacity=entries // 10, native=False), entries),
-        "window of all": (Window(max_entries=8 * entries, native=False), entries),
-        "window of a tenth": (Window(max_entries=entries // 10, capacity=entries, native=False), entries),
     }
 
 

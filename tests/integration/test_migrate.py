@@ -381,7 +381,7 @@ def test_a_user_who_may_not_monitor_is_told_to_stop_the_crawlers_himself(
     assert "--watch 0" in said.err
 
 
-@pytest.mark.parametrize("kind", ["Exact", "Rolling", "Bloom", "Window"])
+@pytest.mark.parametrize("kind", ["Exact", "Rolling", "Bloom"])
 def test_fingerprints_go_into_the_dupefilter_that_the_project_names(
     kind: str, migrate: Migrate, redis_client: redis.Redis, tmp_path: Path
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from redis_components import filters as filter_access
 from redis_components.admin.inspector import snapshot, wipe
 from redis_components.errors import ConfigError, TrawlError
-from redis_components.filters import Bloom, Exact, Filter, PlainSet, Renew, Rolling, Window
+from redis_components.filters import Bloom, Exact, Filter, PlainSet, Renew, Rolling
 from tests.support.contents import contents
 from tests.support.dupefilters import KEY, KINDS, WAYS, WINDOW, Alone, Asked, InExchange, is_bloom, made_older, of
 from tests.support.owner import KEYS, Owner
@@ -253,14 +252,11 @@ def test_a_long_incremental_crawl_takes_constant_memory(redis_client: redis.Redi
 # Bloom
 
 
-@pytest.mark.parametrize(
-    "kind", [Rolling(bits=80, max_entries=1000), Window(bits=80, max_entries=1000)], ids=["rolling", "window"]
-)
-def test_many_buckets_of_a_small_filter_do_not_pile_up(kind: Filter, redis_client: redis.Redis) -> None:
-    filter = Alone(redis_client, kind)
+def test_many_buckets_of_a_small_filter_do_not_pile_up(redis_client: redis.Redis) -> None:
+    filter = Alone(redis_client, Rolling(bits=80, max_entries=1000))
     for first in range(0, 8000, 100):
         filter.ask(of("", first, first + 100))
-    parts = [len(value.split(b",")) for value in redis_client.hmget(KEY, "leaving", "garbage") if value]
+    parts = [len(value.split(b",")) for value in redis_client.hmget(KEY, "garbage") if value]
     assert sum(parts) < 20  # of 16 or 32 that were dropped, each with 65,536 keys
     assert redis_client.dbsize() < 5000
 
@@ -299,23 +295,6 @@ def test_no_key_of_a_bloom_filter_is_large(redis_client: redis.Redis) -> None:
 def test_the_estimate_of_an_exact_filter_is_zero(redis_client: redis.Redis) -> None:
     Alone(redis_client, Exact()).ask([b"a"])
     assert snapshot(redis_client, "s").false_positive_rate == 0
-
-
-def test_while_all_fits_the_window_the_bloom_filter_is_not_even_made(way: type[Alone], redis_client: redis.Redis) -> None:
-    asked = way(redis_client, Window(max_entries=WINDOW, capacity=1000, false_positives=0.5))
-    assert not any(asked.ask(of("", 0, WINDOW * 3 // 4)))
-    assert redis_client.hget(KEY, "layers") == b""
-    assert snapshot(redis_client, "s").false_positive_rate == 0
-
-
-def test_what_left_the_window_is_known_before_and_after_it_was_moved(way: type[Alone], redis_client: redis.Redis) -> None:
-    asked = way(redis_client, Window(max_entries=WINDOW, capacity=1000))
-    for first in range(0, 2 * WINDOW, 500):
-        asked.ask(of("", first, first + 500))
-        probe = random.Random(first).randrange(first + 500)
-        assert asked.ask(of("", probe, probe + 1)) == [True]
-    assert redis_client.hget(KEY, "layers") != b""
-    assert all(asked.ask(of("", 0, 2 * WINDOW)))
 
 
 # Against a model

@@ -9,7 +9,7 @@ from typing import Protocol
 import redis
 
 from redis_components import filters as filter_access
-from redis_components.filters import Bloom, Exact, Filter, PlainSet, Renew, Rolling, Window
+from redis_components.filters import Bloom, Exact, Filter, PlainSet, Renew, Rolling
 from tests.support.owner import KEYS, Owner
 
 KEY = KEYS.fingerprints()
@@ -24,12 +24,11 @@ KINDS: dict[str, Filter] = {
     "rolling by hits": Rolling(max_entries=WINDOW, renew=Renew.HITS),
     "rolling by time of writing": Rolling(max_entries=WINDOW, max_age_s=3600, renew=Renew.WRITTEN),
     "bloom": Bloom(capacity=1000),
-    "window": Window(max_entries=WINDOW, capacity=1000),
 }
 
 
 def is_bloom(filter: Filter) -> bool:
-    return isinstance(filter, Bloom | Window)
+    return isinstance(filter, Bloom)
 
 
 class Asked(Protocol):

@@ -21,5 +21,5 @@ if form then return { form } end
 local answer = { '' }
 opened:ready(now_ms())
 for place = entries, #ARGV do answer[place] = opened:seen(ARGV[place]) and 1 or 0 end
-opened:close(false)
+opened:close()
 return answer

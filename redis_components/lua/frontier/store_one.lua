@@ -42,7 +42,7 @@ local is_new = true
 if fingerprint ~= '' and opened then
   opened:ready(now_ms())
   is_new = not opened:seen(fingerprint)
-  opened:close(false)
+  opened:close()
 elseif fingerprint ~= '' then
   is_new = redis.call('SADD', fingerprints, fingerprint) == 1
 end

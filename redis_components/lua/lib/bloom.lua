@@ -16,12 +16,6 @@ local function item_of(entry)
   return { block = block, seed = seed % (PRIME - 1) + 1, name = entry }
 end
 
--- The item of an exact entry, which has bits enough: so entries can be moved here.
-local function item_of_exact(root, number)
-  local block = (tonumber(string.sub(number, -18, -10)) or 0) + 1e9 * root
-  return { block = block, seed = tonumber(string.sub(number, -9)) % (PRIME - 1) + 1, name = block .. number }
-end
-
 -- True if RedisBloom took the layer. Without it, or without the right to use it, nothing has happened.
 local function made_native(layer, options)
   for number = 0, NATIVE_KEYS - 1 do

@@ -2,23 +2,11 @@
 -- Needs lib/filter_state, lib/buckets and lib/bloom. The options are those of redis_components/filters.py.
 -- Steps of each exchange for work that was left to later ones, in addition to two for each entry that it asks for. With n parts waiting it does n^2 times as
 -- much: a part of 80 bits has 65,536 keys however few its entries, and small bounds must not make them faster than they go.
-local MOVED = 64 -- entries moved from the window into the Bloom filter
 local SWEPT = 128 -- keys removed
 local MOST_LEFT = 20000 -- so that Redis is not held for long
 
 local function new_generation(state, options, now)
   state.generations[#state.generations + 1] = new_part(state, now, { n = 0, buckets = options.roots, born = now })
-end
-
--- A generation that is dropped: into the Bloom filter a few at a time, or into the garbage.
-local function drop_oldest(state, options)
-  local oldest = table.remove(state.generations, 1)
-  if options.kind == 'window' then
-    oldest.next = 0
-    state.leaving[#state.leaving + 1] = oldest
-  else
-    throw_away(state, oldest, oldest.buckets)
-  end
 end
 
 -- Begin a new generation where the newest has its share of the entries or of the time, and drop what is too many or too old.
@@ -45,7 +33,8 @@ local function rotate(state, options, now)
     or (#gens > 1 and options.max_age_ms > 0 and now - gens[1].born >= options.max_age_ms)
     or (#gens > 1 and options.max_entries > 0 and entries() >= options.max_entries)
   do
-    drop_oldest(state, options)
+    local oldest = table.remove(gens, 1)
+    throw_away(state, oldest, oldest.buckets)
     dirty = true
   end
   return dirty
@@ -77,9 +66,6 @@ local function in_older(filter, hash, number)
       return true
     end
   end
-  for _, part in ipairs(filter.state.leaving) do
-    if remove_entry(part, roots, hash, number) then return true end
-  end
   return false
 end
 
@@ -92,43 +78,19 @@ local function seen_before(filter, entry)
     filter.dirty = true
     return false
   end
-  local root, number, hash = entry_parts(entry, options.roots)
+  local _, number, hash = entry_parts(entry, options.roots)
   local gens, roots = state.generations, options.roots
   if gens[#gens].n >= filter.share and rotate(state, options, filter.now) then filter.dirty = true end
   local newest = gens[#gens]
   if #gens > 1 and options.renew ~= 'met' and (holds_entry(newest, roots, hash, number) or in_older(filter, hash, number)) then return true end
   if not add_entry(newest, roots, hash, number) then return true end
   filter.dirty = true
-  if options.renew == 'met' and in_older(filter, hash, number) then return true end
-  return #state.layers > 0 and in_layers(state, item_of_exact(root, number))
+  return options.renew == 'met' and in_older(filter, hash, number)
 end
 
--- Move up to `limit` entries of the oldest generation that leaves the window into the Bloom filter.
-local function move_to_tail(filter, limit)
+-- The bounded work that each exchange leaves to the next ones, and the counts.
+local function close_filter(filter)
   local state, options = filter.state, filter.options
-  while limit > 0 and state.leaving[1] do
-    local part = state.leaving[1]
-    if part.n == 0 or part.next >= part.buckets then
-      throw_away(state, table.remove(state.leaving, 1), part.buckets)
-    else
-      local numbers = redis.pcall('SPOP', part.prefix .. part.next, limit)
-      if numbers.err or #numbers == 0 then
-        numbers = {}
-        part.next = part.next + 1
-        limit = limit - 1 -- an empty bucket costs a little, too
-      end
-      for _, number in ipairs(numbers) do add_item(state, options, filter.now, item_of_exact(part.next % options.roots, number)) end
-      part.n = part.n - #numbers
-      limit = limit - #numbers
-    end
-    filter.dirty = true
-  end
-end
-
--- The bounded work that each exchange leaves to the next ones, and the counts. While Redis is out of memory nothing grows.
-local function close_filter(filter, full)
-  local state, options = filter.state, filter.options
-  if not full and #state.leaving > 0 then move_to_tail(filter, math.min(MOST_LEFT, (MOVED + 2 * filter.met) * (#state.leaving) ^ 2)) end
   filter.dirty = sweep_garbage(state, math.min(MOST_LEFT, (SWEPT + 2 * filter.met) * (#state.garbage) ^ 2)) or filter.dirty
   if filter.dirty then save_state(state, options.form) end
 end

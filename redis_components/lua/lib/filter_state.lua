@@ -4,7 +4,7 @@
 --   last         id of the last part; ids are times in ms, so that what an older filter left behind is never taken for an entry
 --   size         entries
 --   generations  parts of exact buckets, oldest first: id, entries, buckets, time of making in ms
---   leaving      parts of exact buckets on their way into the Bloom filter: id, entries, buckets, first bucket that is not empty
+--   leaving      parts that a filter of the kind `window` of an older version has, until it is cleared: id, entries, buckets, first bucket
 --   layers       parts of Bloom bitmaps, or of keys of RedisBloom (k = 0), oldest first: id, entries, k, blocks or keys, capacity
 --   garbage      parts whose keys wait to be removed: id, next key, keys
 local FILTER_PARTS = {

@@ -41,7 +41,7 @@ local function store_requests(x, filter)
   end
   call_with_many('ZADD', x.ready, plain)
   store_in_lanes(x.ready, by_lane)
-  if filter then filter:close(x.full) end
+  if filter then filter:close() end
   x.reply.duplicates = duplicates
 end
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from redis import exceptions
 
-from redis_components import connection
+from redis_components.server import scripts
 from redis_components.server.scripts import FIRST_RETRY_S, SLOWEST_RETRY_S, Patience, retried
 
 PASSING = [
@@ -20,7 +20,7 @@ PASSING = [
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     found: list[float] = []
-    monkeypatch.setattr(connection.time, "sleep", found.append)
+    monkeypatch.setattr(scripts.time, "sleep", found.append)
     return found
 
 
