@@ -7,8 +7,10 @@ What does not fit is an error of the fleet, once for each content of the file; t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote
 
 import msgspec
 import redis
@@ -17,6 +19,7 @@ from scrapy.utils.asyncio import run_in_thread, sleep
 
 from forum_reader.definition.page_requests import with_body
 from forum_reader.readers.file_faults import faults_of_list, faults_of_thread, seen_without_file
+from forum_reader.reading.found_values import matched_part
 from forum_reader.reading.page_rows import Asked
 from forum_reader.reading.read_page import CommentsPage, ListedThread, ListPage, MoreComments
 from forum_reader.reading.reading_budget import TooMuchHere
@@ -34,13 +37,13 @@ from workers.process import page_at_work
 from workers.process.page_at_work import PageAtWork
 from workers.state.registry import Registry
 
+from .thread_reading import Reading
+
 if TYPE_CHECKING:
     from scrapy.http import Response
     from scrapy.settings import BaseSettings
 
     from forum_reader.definition.pages import PageKind
-
-    from .thread_reading import Reading
 
 
 MIDDLEWARES: dict[str, dict[str, int | None]] = {
@@ -139,6 +142,37 @@ def address_of(response: Response) -> str:
     if request is None or request.method != "POST" or not request.body:
         return response.url
     return with_body(response.url, request.body.decode("utf-8", "replace"))
+
+
+def merged_into(site: Site, response: Response, thread: str) -> str | None:
+    """Return the id of the other thread whose page was sent in place of `thread`, by the address to which the site redirected;
+    None where there is no redirect, or to an address of the same thread or of something else.
+    """
+    assert response.request is not None
+    asked = (response.request.meta.get("redirect_urls") or [response.request.url])[0]
+    if asked == response.url:
+        return None
+    id_ = site.pages.list.fields.id
+    if id_.regex and not id_.prefix and matched_part(id_.regex, asked, id_.join) == thread:
+        other = matched_part(id_.regex, response.url, id_.join)
+    else:
+        other = _in_its_place(asked, response.url, thread)
+    return other if other != thread else None
+
+
+def _in_its_place(asked: str, sent: str, thread: str) -> str | None:
+    """Return what the address that was sent has where the requested one has the thread's id."""
+    for own in dict.fromkeys((thread, quote(thread, safe=""))):
+        before, found, _ = asked.rpartition(own)
+        if found and sent.startswith(before) and before[-1:] in "/=-":
+            part = re.match(r"\d+(?=\D|$)" if thread.isdecimal() else r"[^/?&#]+", sent[len(before) :])
+            return part[0] if part else None
+    return None
+
+
+def merged(reading: Reading, other: str, url: str) -> Reading:
+    """Return the reading of the thread into which the one of `reading` was merged; its page is there already."""
+    return Reading(started_at=reading.started_at, mode="check", thread=other, url=url, asked=reading.asked)
 
 
 async def read_page(spider: Spider, response: Response, **more: str | None) -> Any:

@@ -21,26 +21,22 @@ from redis_components.scheduler import set_aside
 from redis_components.scrapy_glue.conditional import is_unchanged
 from redis_components.scrapy_glue.page_tracker import reason_of
 
-from .base import ForumSpider, address_of, check_thread, page_request, read_page
-from .odd_pages import (
-    after_left_out,
-    follow_left_out,
-    merged,
-    merged_into,
-    next_left_out,
-    placed,
-    was_read_before,
-    with_head,
-    with_left_out,
-)
+from .base import ForumSpider, address_of, check_thread, merged, merged_into, page_request, read_page
 from .thread_reading import (
     Reading,
     Step,
+    after_left_out,
     counted_back,
     follow,
+    follow_left_out,
     from_start,
     missing,
+    next_left_out,
+    placed,
     report,
+    was_read_before,
+    with_head,
+    with_left_out,
     with_own_id,
 )  # fmt: skip
 

@@ -26,8 +26,6 @@ from forums.records.start_tasks import ListMode, PostTask
 from forums.records.stored import TRAIL, FrontRow, Marks, front_of, retitled, vanished
 from forums.state.database_state import ThreadRecord
 
-from .thread_reading import WHOLE_PAGES, page_to_begin
-
 Order = Literal["activity", "created", "none"]
 Stopped = Literal["overlap", "end", "limit"]
 
@@ -44,6 +42,9 @@ TOLD_GRACE = timedelta(seconds=5)
 
 GONE_FOR = timedelta(days=1)
 """Retry interval of a listed thread that could not be opened, since it may be hidden temporarily."""
+
+WHOLE_PAGES = 10
+"""Threads with missing comments are read whole up to this number of pages; in longer ones a check finds the missing ones."""
 
 
 class Change(StrEnum):
@@ -302,6 +303,12 @@ def task_of(listed: Listed, site: str, forum: str | None, *, is_backfill: bool =
         cursor=record.cursor,
         own=record.own,
     )
+
+
+def page_to_begin(reply_count: int | None, record: ThreadRecord) -> int:
+    """Return the comment page from which a changed thread is read; `reply_count` is the list's."""
+    fewer = reply_count is not None and record.listed is not None and reply_count < record.listed
+    return 1 if (fewer or record.short) and record.last_page <= WHOLE_PAGES else record.last_page
 
 
 def _stamp(moment: datetime | None) -> str | None:

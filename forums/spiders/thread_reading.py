@@ -11,8 +11,9 @@ comments that these pages leave out in turn.
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -20,7 +21,6 @@ import msgspec
 from forum_reader.reading.read_page import MoreComments, ReadComment, ReadPost
 from forums.records.items import now_in_reading
 from forums.records.start_tasks import Part, ReadMode
-from forums.state.database_state import ThreadRecord
 
 
 def report(
@@ -66,8 +66,6 @@ MOST_REPAIRS = 3
 """How many times one reading goes back a page because the site's count fell; after more removals a check reads the thread."""
 MOST_SHORT = 2
 """How many consecutive readings may see fewer comments than the list claims; after that the list's count is accepted."""
-WHOLE_PAGES = 10
-"""Threads with missing comments are read whole up to this number of pages; in longer ones a check finds the missing ones."""
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -121,12 +119,6 @@ class Step(NamedTuple):
     reading: Reading
     go: Literal["on"] | int | None
     cut: bool = False  # ended by a limit
-
-
-def page_to_begin(reply_count: int | None, record: ThreadRecord) -> int:
-    """Return the comment page from which a changed thread is read; `reply_count` is the list's."""
-    fewer = reply_count is not None and record.listed is not None and reply_count < record.listed
-    return 1 if (fewer or record.short) and record.last_page <= WHOLE_PAGES else record.last_page
 
 
 def follow(
@@ -327,3 +319,77 @@ def _pass(reading: Reading, page: int, *, back: int = 0, again: bool = False) ->
         met=False, partly=False, after=None if page == 1 else reading.after, left_out=(), at_left_out=0, left_out_page=1,
     )  # fmt: skip
     return Step(begun, page)
+
+
+def digest_of(ids: Sequence[str]) -> str:
+    """Return a digest of the ids of a page's comments."""
+    return hashlib.blake2b("\n".join(ids).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+
+
+def was_read_before(reading: Reading, ids: Sequence[str]) -> bool:
+    """Return True if a page is the one before, the thread's first one, or one from before the last stored comment: some sites
+    send such a page for each number behind the end.
+    """
+    if not ids or reading.page <= reading.first:
+        return False
+    if tuple(ids) == reading.tail or (reading.head and digest_of(ids) == reading.head):
+        return True
+    if reading.first == 1 or reading.repairs or not reading.tail:
+        return False
+    return all(is_behind(own, one) is False for one in reading.tail for own in ids)
+
+
+def with_head(reading: Reading, ids: Sequence[str], opening: str | None) -> Reading:
+    """Return the reading with what its first page shows: the opening post's id among the comments, and a digest of all ids."""
+    if reading.page > 1 or (not ids and opening is None):
+        return reading
+    return msgspec.structs.replace(reading, opening=opening or reading.opening, head=digest_of(ids))
+
+
+MOST_LEFT_OUT = 1000
+"""Limit of places in one thread with comments left out; the report of a thread with more is marked as cut."""
+
+
+def with_left_out(reading: Reading, found: Iterable[MoreComments]) -> Reading:
+    """Return the reading with the places of a page added, each once."""
+    left_out = tuple(dict.fromkeys((*reading.left_out, *found)))
+    return reading if left_out == reading.left_out else msgspec.structs.replace(reading, left_out=left_out)
+
+
+def next_left_out(reading: Reading) -> MoreComments | None:
+    """Return the next place to request; None at the end."""
+    return reading.left_out[reading.at_left_out] if reading.at_left_out < len(reading.left_out) else None
+
+
+def follow_left_out(
+    reading: Reading, comments: Sequence[ReadComment], found: Iterable[MoreComments], *, has_next: bool, limit: int
+) -> Step:
+    """Return the step after a page of left-out comments: "on" to its next page or to the next place; None at the end."""
+    ids = tuple(comment.id for comment in comments)
+    news = [one for one in ids if one not in reading.tail]
+    read = with_left_out(msgspec.structs.replace(reading, seen=reading.seen + len(news), tail=ids), found)
+    if has_next and news:
+        return _within(msgspec.structs.replace(read, left_out_page=read.left_out_page + 1), limit)
+    return after_left_out(read, limit)
+
+
+def after_left_out(reading: Reading, limit: int, *, missing: bool = False) -> Step:
+    """Return the step to the next place. `missing`: the site does not have the requested page."""
+    at = reading.at_left_out + 1
+    read = msgspec.structs.replace(reading, at_left_out=at, left_out_page=1, tail=(), steady=reading.steady and not missing)
+    return _within(read, limit) if next_left_out(read) is not None else Step(read, None)
+
+
+def placed(comments: Sequence[ReadComment], reading: Reading) -> list[ReadComment]:
+    """Assign positions to comments that continue the thread's pages; positions of nested answers are unknown."""
+    left_out = next_left_out(reading)
+    if left_out is None or left_out.comment:
+        return list(comments)
+    return [
+        msgspec.structs.replace(comment, position=comment.position or reading.seen + at) for at, comment in enumerate(comments, 1)
+    ]
+
+
+def _within(reading: Reading, limit: int) -> Step:
+    is_cut = reading.seen >= limit or reading.at_left_out >= MOST_LEFT_OUT
+    return Step(reading, None, cut=True) if is_cut else Step(reading, "on")

@@ -48,7 +48,7 @@ BUILT: dict[str, Callable[[], list[tuple[str, str]]]] = {
         for names in (*words._OF_SCRIPT.values(), "hr en", "fr en", "vi en", "zh en")
         for found, _ in words._translations(names, has_number=True)
     ],
-    "forums/spiders/odd_pages.py:_in_its_place": lambda: [("match", r"\d+(?=\D|$)"), ("match", r"[^/?&#]+")],
+    "forums/spiders/base.py:_in_its_place": lambda: [("match", r"\d+(?=\D|$)"), ("match", r"[^/?&#]+")],
     "forum_reader/draft/comment_service.py:_matched": lambda: [
         ("search", one[key]) for one in comment_service._known() for key in ("address", "key") if key in one
     ],

@@ -14,8 +14,7 @@ from forum_reader.definition.load import site_of
 from forum_reader.reading.page_rows import Asked
 from forum_reader.reading.read_page import CommentsPage, MoreComments, ReadComment, read
 from forums.sites import Site, UnreadablePage
-from forums.spiders.odd_pages import MOST_LEFT_OUT, after_left_out, follow_left_out, next_left_out, with_left_out
-from forums.spiders.thread_reading import Reading
+from forums.spiders.thread_reading import MOST_LEFT_OUT, Reading, after_left_out, follow_left_out, next_left_out, with_left_out
 
 FIELDS = {"id": {"select": "./@id", "prefix": "{thread}/"}, "body": "p", "load_more": {"select": "a.more"}}
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from forums.spiders.scan_plan import page_to_begin
 from forums.spiders.thread_reading import (
     MOST_REPAIRS,
     Reading,
@@ -19,7 +20,6 @@ from forums.spiders.thread_reading import (
     listed,
     missing,
     overlap,
-    page_to_begin,
 )
 from forums.state.database_state import ThreadRecord
 from tests.support.examples import examples
