@@ -15,9 +15,9 @@ from forum_reader.page.records import SeenPost
 from forum_reader.reading.html_text import text_of
 
 _MOST_PICTURES = 0.8  # of the posts of a page
-_HELD = 0.35  # of a page's words outside of links: posts with this share are not a box at its side
+_HELD = 0.2  # of a page's words outside of links: posts with this share are not a box at its side
 _NEARLY_ALL = 0.9  # of the words: no post is left out
-_NUMBER = re.compile(r"\d+")
+_NUMBER = re.compile(r"(?<=_)(?=[a-z]{0,8}\d{1,8}[a-z])[0-9a-z]{6,8}$|(?<!_t)\d+")  # or of Reddit: `t1_o8ng75g`
 _FILLED = ("id", "author", "author_url", "published", "edited", "url")
 
 
@@ -66,10 +66,10 @@ def has_all_posts(posts: Sequence[SeenPost], names: Collection[str], words: int)
     kinds: Counter[str] = Counter()
     with_id: Counter[str] = Counter()
     for name in names:
-        if number := _NUMBER.search(name):
+        if numbers := _NUMBER.findall(name):
             kind = _NUMBER.sub("#", name)
             kinds[kind] += 1
-            with_id[kind] += number[0] in ids
+            with_id[kind] += numbers[-1] in ids
     most = max((kinds[kind] for kind, count in with_id.items() if count > 0.5 * len(ids)), default=0)
     return 0 < most <= len(posts)
 

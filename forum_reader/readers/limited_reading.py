@@ -18,13 +18,12 @@ from forum_reader.jail import Jail, allow, serve
 from forum_reader.page.records import SeenPage
 from forum_reader.reading.reading_budget import extraordinary
 
-from .page_reader import read_page
+from .page_reader import ORDINARY, read_page
 
 MOST_S = 10
 """Seconds of processor time; a thread of 3,000 posts on one page needs 2."""
 _MEMORY_BYTES = 2 << 30
 _WAIT_S = 600.0  # on a machine that has no processor time for it
-_ORDINARY = 300_000  # characters; the attributes of a tag within them take some seconds at most
 
 
 class _Task(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +41,7 @@ class _Reply(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_limited(html: str, url: str, *, compare: bool = False, links: bool = True, seconds: int = MOST_S) -> SeenPage:
     """Read a page like `read_page`. Raises PageTooLarge where it takes too long. Only for the main thread."""
-    if len(html) <= _ORDINARY or extraordinary(html) is None:
+    if len(html) <= ORDINARY or extraordinary(html) is None:
         with _interrupted_after(seconds, url):
             return read_page(html, url, compare=compare, links=links)
     task = msgspec.msgpack.encode(_Task(html=html, url=url, compare=compare, links=links, seconds=seconds))

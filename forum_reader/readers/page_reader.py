@@ -30,7 +30,8 @@ from forum_reader.page.records import PageKind, Reader, SeenPage, SeenPost
 from forum_reader.page.response import FetchedPage
 from forum_reader.page.soft_block import ASKS_FOR_LOGIN, why_nothing
 from forum_reader.reading.html_text import shown_characters
-from forum_reader.reading.parse_body import root_of
+from forum_reader.reading.parse_body import parsed
+from forum_reader.reading.reading_budget import check_attributes
 from forum_reader.recognise.page_marks import PageMarks
 
 from .arrangement import arrange_unsure, arrange_wiki
@@ -43,6 +44,8 @@ from .structure import PostPattern
 
 MOST_CHARACTERS = 8_000_000
 """Of a page. `fetch` refuses larger pages first."""
+ORDINARY = 300_000
+"""Characters of a page; the attributes of a tag within them take the parser some seconds at most."""
 _ARCHIVE = "web.archive.org/web/"
 _ARCHIVED = re.compile(r"(?:https?:)?(?://web\.archive\.org)?/web/\d{4,14}(?:[a-z]{2}_)?/(?=https?:)")
 """Prefix of the addresses in a page saved from the archive."""
@@ -117,8 +120,9 @@ def read_page(
 def _opened(html: str, url: str, now: datetime, *, profiles: bool) -> _Page:
     if _ARCHIVE in html and _ARCHIVE not in url:
         html = _ARCHIVED.sub("", html)
-    root = _root(html, url)
+    _check(html, url)
     response = FetchedPage.of_text(url, html, (("Content-Type", "text/html"), ("Date", format_datetime(now))))
+    root = parsed(response.body)
     own = PageMarks(response, root)
     frame = frame_of(root, own.elements)
     profile = ProfileReader(response, root, own, now) if profiles else None
@@ -216,7 +220,7 @@ def _listed(links: Listed, kind: Kind) -> Kind:
     return Kind(kind=named, rows=links.rows, next=links.next)
 
 
-def _root(html: str, url: str) -> Any:
+def _check(html: str, url: str) -> None:
     if len(html) > MOST_CHARACTERS:
         raise NotAPage(f"{url}: {len(html):,} characters: no page of a forum is so long")
     if not html or html.isspace():
@@ -224,20 +228,23 @@ def _root(html: str, url: str) -> Any:
     if "<" not in html:
         raise NotAPage(f"{url}: no HTML: it begins with {html[:60]!r}")
     try:
-        return root_of(html)
+        if len(html) > ORDINARY:
+            check_attributes(html)
     except UnreadablePage as error:
         raise NotAPage(f"{url}: {error}") from None
 
 
 def _is_enough(page: _Page, words: int) -> bool:
     """Return True if a profile's posts are complete, so that no other reader could be chosen: they are as many as the page marks
-    for search engines, or seem to be all where it marks fewer, or the thread as one more.
+    for search engines, with the thread as one more or without, or seem to be all where it marks fewer.
     """
     posts = page.found[Reader.PROFILE]
-    if len(posts) < 2 or not is_complete(posts):
+    if not is_complete(posts, pictures=True) or 2 * sum(not post.text for post in posts) > len(posts):
         return False
     marked = most_marked(page.html)
-    return marked == len(posts) or (marked <= len(posts) + 1 and has_all_posts(posts, page.own.ids, words))
+    if len(posts) > 1 and 0 <= marked - len(posts) <= 1:
+        return True
+    return (marked == 1 or len(posts) > 1) and marked <= len(posts) and has_all_posts(posts, page.own.ids, words)
 
 
 def _are_marked_alike(found: dict[Reader, tuple[SeenPost, ...]], title: str) -> bool:

@@ -99,7 +99,7 @@ def tree_of(markup: str, body: bytes | None = None) -> Any:
     and TooMuchHere in strict reading.
     """
     check_markup(markup)
-    root = _parsed(markup if body is None else body)
+    root = parsed(markup if body is None else body)
     # A tag makes at most three elements: a lone <td> makes its row and body, too. A tag has three characters.
     is_long = len(markup) > _MOST_ELEMENTS and markup.count("<") > _MOST_ELEMENTS // 4
     if is_long and (elements := int(_count(root))) > _MOST_ELEMENTS:
@@ -110,7 +110,7 @@ def tree_of(markup: str, body: bytes | None = None) -> Any:
 def root_of(markup: str) -> Any:
     """Return the root element of any HTML, also of an empty text. Raises UnreadablePage."""
     check_attributes(markup)
-    return _parsed(markup)
+    return parsed(markup)
 
 
 def markup_root(response: TextResponse) -> Any:
@@ -118,9 +118,9 @@ def markup_root(response: TextResponse) -> Any:
     return None if "json" in content_type(response) else root_of(response.text)
 
 
-def _parsed(markup: str | bytes) -> Any:
-    """Return the root element; bytes are in UTF-8. Like parsel's `create_root_node`, without
-    a copy of the page for each of its steps.
+def parsed(markup: str | bytes) -> Any:
+    """Return the root element of HTML whose tags were checked; bytes are in UTF-8. Like parsel's `create_root_node`, without a
+    copy of the page for each of its steps.
     """
     body = (markup if isinstance(markup, bytes) else markup.encode("utf-8", "replace")).strip()
     body = body.replace(b"\0", b"") if b"\0" in body else body

@@ -31,7 +31,7 @@ attributes of <html> and <body>. `header`: `name: value` of the response, in low
 """
 KINDS = frozenset(get_args(MarkKind))
 
-_DIGITS = re.compile(r"\d+")
+_TO_SIGNS = bytes.maketrans(b"0123456789", b"#" * 10)
 _DATA = re.compile(r"data-(?<![a-z-]data-)[a-z][a-z-]*+=")  # letters first: `re` looks for these quickly
 _COMMENT = re.compile(r"<!--\s*+(?!-->)(.{1,80}?)\s*(?:-->|$)", re.MULTILINE)
 _SCRIPT_HEAD = 200_000  # characters of each script
@@ -104,7 +104,10 @@ class PageMarks:
         return class_names(self._root)
 
     def _id(self) -> Iterable[str]:
-        return _DIGITS.sub("#", "\n".join(self.ids)).split("\n")
+        marked = "\n".join(self.ids).encode("utf-8", "replace").translate(_TO_SIGNS)
+        while b"##" in marked:
+            marked = marked.replace(b"##", b"#")
+        return marked.decode().split("\n")
 
     def _data(self) -> Iterable[str]:
         return (found.rstrip("=") for found in _DATA.findall(self._response.text))

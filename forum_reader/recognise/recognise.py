@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import re._parser as sre  # type: ignore[import-not-found]
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,6 +66,11 @@ class Recognise(BaseModel):
         description="XPath of the ids (numbers) of comments on a question or an answer, which `trawl read` shows below it",
     )
     about: str | None = Field(default=None, description="one line about the software")
+
+    @cached_property
+    def quick(self) -> frozenset[str]:
+        """Return the marks without those of scripts."""
+        return frozenset(mark for mark in (*self.signatures, *self.hints) if not mark.startswith("script "))
 
     @field_validator("signatures", "hints", "requires", "never")
     @classmethod
@@ -161,9 +166,9 @@ def _weighed(response: TextResponse, known: PageMarks | None = None, *, every: b
     the heaviest and no heavier than the next software: they decide nothing.
     """
     page = _Page(known or PageMarks(response))
-    likely = [(page.most(table), name, table, quick) for name, table, quick in _tables(layers.PROFILES) if page.possible & quick]
+    likely = [(page.most(table), name, table) for name, table in _tables(layers.PROFILES) if page.possible & table.quick]
     found: list[_Weighed] = []
-    for most, name, table, quick in sorted(likely, key=lambda one: -one[0]):
+    for most, name, table in sorted(likely, key=lambda one: -one[0]):
         best = max(found, key=lambda one: one.weight, default=None)
         if (
             best
@@ -174,7 +179,7 @@ def _weighed(response: TextResponse, known: PageMarks | None = None, *, every: b
             break
         sure, marks = (tuple(mark for mark in given if page.has(mark)) for given in (table.signatures, table.hints))
         if (
-            quick.isdisjoint((*sure, *marks))
+            table.quick.isdisjoint((*sure, *marks))
             or any(page.has(mark) for mark in table.never)
             or not all(page.has(mark) for mark in table.requires)
         ):
@@ -193,13 +198,16 @@ def _weighed(response: TextResponse, known: PageMarks | None = None, *, every: b
 
 
 class _Page:
-    """Marks of profiles that a page has. `possible`: marks that are plain, and expressions a text of which is on the page."""
+    """Marks of profiles that a page has. `possible`: marks that are plain, expressions a text of which is on the page, and those
+    of scripts, which are long, and decide nothing alone.
+    """
 
     def __init__(self, marks: PageMarks) -> None:
         self.marks = marks
         self._budget = Budget(0, strict=False)
-        self.possible: set[str] = set()
-        for kind, (plain, expressions) in _marks(layers.PROFILES).items():
+        known, scripts = _marks(layers.PROFILES)
+        self.possible = set(scripts)
+        for kind, (plain, expressions) in known.items():
             if plain:
                 self.possible.update(plain[text] for text in plain.keys() & marks.of(kind))
             if expressions and (lines := marks.lines(kind)):
@@ -208,14 +216,11 @@ class _Page:
 
     def most(self, table: Recognise) -> int:
         """Return the most that a table can weigh."""
-        return 2 * sum(map(self._may_have, table.signatures)) + sum(map(self._may_have, table.hints))
-
-    def _may_have(self, mark: str) -> bool:
-        return mark in self.possible or mark.startswith("script ")
+        return 2 * len(self.possible.intersection(table.signatures)) + len(self.possible.intersection(table.hints))
 
     def has(self, mark: str) -> bool:
         """Return True if the page has a mark."""
-        if not self._may_have(mark):
+        if mark not in self.possible and not mark.startswith("script "):
             return False
         known = self._known.get(mark)
         if known is None:
@@ -255,31 +260,30 @@ def _texts_in(parsed: Iterable[tuple[Any, Any]]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=2)
-def _marks(folder: Path) -> dict[str, tuple[dict[str, str], list[tuple[str, str]]]]:
+def _marks(folder: Path) -> tuple[dict[str, tuple[dict[str, str], list[tuple[str, str]]]], list[str]]:
     """Return for each kind the profiles' marks that are plain text, by that text, and the expressions, each with the texts of
-    which its matches have one. Scripts are left out: they are long, and decide nothing alone.
+    which its matches have one; the marks of scripts apart.
     """
     found: dict[str, tuple[dict[str, str], list[tuple[str, str]]]] = {}
-    every = (mark for _, table, _ in _tables(folder) for mark in (*table.signatures, *table.hints, *table.never, *table.requires))
+    scripts: list[str] = []
+    every = (mark for _, table in _tables(folder) for mark in (*table.signatures, *table.hints, *table.never, *table.requires))
     for mark in dict.fromkeys(every):
         kind, text, pattern = _compiled(mark)
-        plain, expressions = found.setdefault(kind, ({}, []))
-        if pattern is None:
-            plain[text] = mark
-        elif kind != "script":
-            expressions += [(mark, one) for one in _literals(pattern.pattern)]
-    return found
+        if kind == "script":
+            scripts.append(mark)
+        elif pattern is None:
+            found.setdefault(kind, ({}, []))[0][text] = mark
+        else:
+            found.setdefault(kind, ({}, []))[1].extend((mark, one) for one in _literals(pattern.pattern))
+    return found, scripts
 
 
 @lru_cache(maxsize=2)
-def _tables(folder: Path) -> tuple[tuple[str, Recognise, frozenset[str]], ...]:
-    """Return the tables of the profiles in a folder, each with its marks without scripts."""
-    found = []
-    for name in sorted(path.stem for path in folder.glob("*.toml")):
-        table = Recognise.model_validate(layers.profile_table(name).get("recognise", {}))
-        if marks := frozenset(mark for mark in (*table.signatures, *table.hints) if not mark.startswith("script ")):
-            found.append((name, table, marks))
-    return tuple(found)
+def _tables(folder: Path) -> tuple[tuple[str, Recognise], ...]:
+    """Return the tables of the profiles in a folder that have marks other than of scripts."""
+    names = sorted(path.stem for path in folder.glob("*.toml"))
+    tables = ((name, Recognise.model_validate(layers.profile_table(name).get("recognise", {}))) for name in names)
+    return tuple((name, table) for name, table in tables if table.quick)
 
 
 def _version(table: Recognise, page: PageMarks) -> str | None:
