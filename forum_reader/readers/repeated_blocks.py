@@ -57,7 +57,7 @@ class BlockSet:
     """The first block is the opening post, in other markup than the others, or around them."""
 
 
-def block_sets(tree: PageTree, marks: Marks, most: int = 5) -> list[BlockSet]:
+def block_sets(tree: PageTree, marks: Marks, most: int = 3) -> list[BlockSet]:
     """Return the likeliest sets, the best first."""
     groups = _groups(tree, marks)
     words = max(1, tree.chars[-1] - tree.link_chars[-1])
