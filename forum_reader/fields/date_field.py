@@ -190,6 +190,7 @@ _OF_OTHERS = re.compile(
     r"user|member|author|avatar|profile|uid|thread|topic|forum|page|quote|attach|image|sig|like|vote|menu|edit", re.IGNORECASE
 )
 _ATTRIBUTES = ("id", "name", "href", "data-id", "data-content", "about", "for", "value")
+_SAMPLE = 2  # the block behind which only attributes are searched that differ so far
 _DEEPEST = 400  # elements of a block that are searched
 _OUTSIDE = 3  # elements around a block, and before it
 
@@ -202,9 +203,12 @@ def is_code(value: str) -> bool:
 def find_ids(paths: BlockPaths) -> tuple[list[str | None], list[str | None]]:
     """Return ids and permalinks by the block's number; all None where no attribute differs in each block."""
     values: dict[tuple[str, str], dict[int, tuple[str, str]]] = defaultdict(dict)
+    keys: set[tuple[str, str]] | None = None
     for number in range(paths.count):
-        for key, id_, value in _candidates(paths, number):
+        for key, id_, value in _candidates(paths, number, keys):
             values[key].setdefault(number, (id_, value))
+        if number == _SAMPLE:  # an attribute of each block differs from one to the next
+            keys = {key for key, found in values.items() if {1, 2} <= found.keys() and found[1][0] != found[2][0]}
     best: dict[int, tuple[str, str]] = {}
     best_score = 0.0
     for (where, prefix), found in values.items():
@@ -231,8 +235,12 @@ def _id_score(where: str, prefix: str, ids: list[str]) -> float:
     return max(score, 0.01)
 
 
-def _candidates(paths: BlockPaths, number: int) -> Iterator[tuple[tuple[str, str], str, str]]:
+def _candidates(
+    paths: BlockPaths, number: int, keys: set[tuple[str, str]] | None
+) -> Iterator[tuple[tuple[str, str], str, str]]:
+    """Yield the attributes of a block that end with an id: name and prefix, id, value. `keys`: the names and prefixes."""
     tree, block = paths.tree, paths.blocks[number]
+    names = None if keys is None else {name for name, _ in keys}
     skip = [range(*inner) for inner in block.inner_elements[:50]]
     elements = list(range(block.start, min(block.end, block.start + _DEEPEST)))
     up = tree.parent[block.start]
@@ -247,12 +255,15 @@ def _candidates(paths: BlockPaths, number: int) -> Iterator[tuple[tuple[str, str
         if not attributes or any(i in inner for inner in skip):
             continue
         for name, value in attributes.items():
+            if names is not None and name not in names:
+                continue
             own = i == block.start and name.startswith("data-") and name not in DATE_DATA and not suggests_date(name)
             if not (own or name in _ATTRIBUTES or name.endswith("id")) or len(value) > 300:
                 continue
             if match := next((found for form in _FORMS if (found := form.search(value))), None):
                 prefix = value[: match.start(1)] if name != "href" else re.sub(r"\d+", "", value[: match.start(1)])[-40:]
-                yield (name, prefix), match[1], value
+                if keys is None or (name, prefix) in keys:
+                    yield (name, prefix), match[1], value
 
 
 def _link(paths: BlockPaths, number: int, id_: str | None) -> str | None:

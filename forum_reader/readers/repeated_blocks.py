@@ -74,11 +74,13 @@ def block_sets(tree: PageTree, marks: Marks, most: int = 3) -> list[BlockSet]:
             blocks = blocks_of(tree, ranges)
             if _is_around(tree, blocks) or _begins_with_form(tree, marks, blocks):
                 continue
-            score, alone, alike = _score(tree, blocks, words, dates, authors)
-            if score > 0:
-                found.append(BlockSet(blocks, score, alone, alike))
-    found.sort(key=lambda one: -one.score)
-    return found[:most]
+            filled, alike = _filled(tree, blocks, words)
+            if filled > (found[-1].score if len(found) == most else 0.0):  # the score is no more
+                complete, alone = _complete(blocks, dates, authors)
+                found.append(BlockSet(blocks, filled * complete * (0.2 + 0.8 * alone), alone, alike))
+                found.sort(key=lambda one: -one.score)
+                del found[most:]
+    return [one for one in found if one.score > 0]
 
 
 def _is_around(tree: PageTree, blocks: list[Block]) -> bool:
@@ -221,26 +223,29 @@ def _own(sums: Sequence[int], block: Block) -> int:
     return sums[block.texts[1]] - sums[block.texts[0]] - sum(sums[end] - sums[start] for start, end in block.inner)
 
 
-def _score(
-    tree: PageTree, blocks: list[Block], words: int, dates: list[list[int]], authors: list[list[int]]
-) -> tuple[float, float, float]:
+def _filled(tree: PageTree, blocks: list[Block], words: int) -> tuple[float, float]:
+    """Score blocks by their texts; return the share of blocks of one class, too."""
     texts = [_own(tree.chars, block) for block in blocks]
     unlinked = [chars - _own(tree.link_chars, block) for chars, block in zip(texts, blocks, strict=True)]
     held = sum(unlinked)
-    if not held:
-        return 0.0, 0.0, 0.0
+    if held <= 0:
+        return 0.0, 0.0
     share = min(1.0, held / words)
     filled = sum(chars > _LEAST_TEXT for chars in unlinked) / len(blocks)
     prose = held / max(1, sum(texts))
+    signs = Counter(tree.sign[block.start] for block in blocks)
+    alike = max(signs.values()) / len(blocks)
+    return share**0.7 * filled * (0.3 + 0.7 * prose) * (0.5 + 0.5 * alike), alike
+
+
+def _complete(blocks: list[Block], dates: list[list[int]], authors: list[list[int]]) -> tuple[float, float]:
+    """Score blocks by their dates and authors; return the share of these that are alone in their block, too."""
     date, author = _Ones(len(blocks)), _Ones(len(blocks))
     for kind, groups in ((date, dates), (author, authors)):
         for members in groups:
             kind.count(members, blocks)
     alone = (date.alone + author.alone) / max(1, date.inside + author.inside)
-    complete = (0.3 + 0.7 * date.best) * (0.4 + 0.6 * author.best)
-    signs = Counter(tree.sign[block.start] for block in blocks)
-    alike = max(signs.values()) / len(blocks)
-    return share**0.7 * filled * complete * (0.3 + 0.7 * prose) * (0.2 + 0.8 * alone) * (0.5 + 0.5 * alike), alone, alike
+    return (0.3 + 0.7 * date.best) * (0.4 + 0.6 * author.best), alone
 
 
 class _Ones:
