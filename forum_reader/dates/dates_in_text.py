@@ -123,6 +123,8 @@ def spotted(text: str) -> Spotted | None:
 
 @lru_cache(maxsize=4096)
 def _spotted(text: str) -> Spotted | None:
+    if text.isascii() and not _FULL.search(text) and not _NAMED_HOUR.search(text):
+        return _day_word(text, None) if len(text) < 40 else None
     if text[-1:] in "mM.,)":
         text = _BARE_HOUR.sub(r"\1:00", text)
     text = _NAMED_HOUR.sub(lambda found: "12:00" if found[0] == "noon" else "00:00", text)

@@ -125,15 +125,15 @@ def _may_be_name(paths: BlockPaths, i: int) -> bool:
 
 def _score(paths: BlockPaths, place: Place) -> float:
     tree = paths.tree
-    elements = [i for i in place.first.values() if 0 < tree.size(i) <= LONGEST]
+    chars, first, last = tree.chars, tree.first_text, tree.last_text
+    elements = [i for i in place.first.values() if 0 < chars[last[i]] - chars[first[i]] <= LONGEST]
     if len(elements) < 0.6 * len(place.first):
         return 0.0
     sample = elements[:6]
-    if sum(paths.has_letters(i) for i in sample) < 0.8 * len(sample):
+    if sum(map(paths.has_letters, sample)) < 0.8 * len(sample):
         return 0.0
-    signs = [_signs(paths, i) for i in sample]
-    linked, hinted, above, labelled = (sum(one[at] for one in signs) / len(sample) for at in range(4))
-    marked = any(one[4] for one in signs)
+    signs = zip(*(_signs(paths, i) for i in sample), strict=True)
+    linked, hinted, above, labelled, marked = (sum(one) / len(sample) for one in signs)
     known = linked or hinted or above or marked or labelled
     few = paths.presence(place) < 0.8 and len(place.first) < max(2, paths.count - 1)  # the opening post is often made otherwise
     if not known and few and not all(_heads_date(paths, i) for i in sample):

@@ -180,6 +180,7 @@ class Marks:
 def find_marks(tree: PageTree) -> Marks:
     """Collect the marks of a page from each element's attributes and each short text."""
     marks = Marks()
+    chars, first, last = tree.chars, tree.first_text, tree.last_text
     _date_texts(tree, marks)
     for i, attributes in enumerate(tree.attributes):
         if not attributes:
@@ -189,7 +190,7 @@ def find_marks(tree: PageTree) -> Marks:
         name = attributes.get("id")
         if name and name[-1].isdigit():
             marks.ids.append(i)
-        size = tree.size(i)
+        size = chars[last[i]] - chars[first[i]]
         if 0 < size <= 60 and _is_author(attributes):
             marks.authors.append(i)
         if size >= _LEAST_BODY and _is_body(attributes):

@@ -13,7 +13,7 @@ from .text_cuts import find_cuts, follows_author
 
 _TEXT_PROPERTIES = frozenset({"text", "articleBody", "commentText", "description"})
 _HOLDER = 0.35  # factor of places that also hold author and date
-_MOST_PLACES = 20
+_BODY = 1.3  # factor of places whose class marks a text
 _MOST_HAVE = 0.5  # of the blocks
 _PARAGRAPHS = frozenset({"p", "font", "span"})
 _OF_TEXTS = frozenset({"blockquote", "pre", "ol", "ul", "p"})
@@ -60,17 +60,19 @@ def size_of(paths: BlockPaths, body: Body) -> int:
 
 def _roots(paths: BlockPaths, authors: dict[int, int], dates: dict[int, int]) -> tuple[dict[int, int], set[int]]:
     """Return the element of each body, and the blocks whose body is several paragraphs without a common element."""
-    scored = [
-        (_score(paths, place, authors, dates), place.path)
+    chars, first, last = paths.tree.chars, paths.tree.first_text, paths.tree.last_text
+    sized = [
+        (sum(chars[last[i]] - chars[first[i]] for i in place.first.values()), place.path)
         for place in paths.places[1:]
         if paths.presence(place) >= 0.5
         and (place.count <= len(place.first) or (place.count <= 1.3 * len(place.first) and not _is_paragraph(paths, place)))
     ]
     best, best_score = None, 0.0
-    for score, path in sorted(scored, reverse=True)[:_MOST_PLACES]:
-        if score <= best_score:
+    for size, path in sorted(sized, reverse=True):
+        if _BODY * size <= best_score:  # no score is more
             break
-        if follows_author(paths, paths.places[path], authors):
+        score = _score(paths, paths.places[path], authors, dates)
+        if score > best_score and follows_author(paths, paths.places[path], authors):
             score *= 0.1
         if score > best_score:
             best, best_score = paths.places[path], score
@@ -132,7 +134,7 @@ def _score(paths: BlockPaths, place: Place, authors: dict[int, int], dates: dict
     sample = list(place.first.values())[:4]
     body = any(_is_body(paths, i) for i in sample)
     meta = not body and any(post_marks.suggests_meta(paths.names(i)) for i in sample)
-    factor = (1.3 if body else 1.0) * (0.15 if meta else 1.0) * (_HOLDER if holds > 0.34 * len(place.first) else 1.0)
+    factor = (_BODY if body else 1.0) * (0.15 if meta else 1.0) * (_HOLDER if holds > 0.34 * len(place.first) else 1.0)
     return held * factor
 
 
