@@ -133,7 +133,7 @@ def _score(paths: BlockPaths, place: Place) -> float:
     if sum(map(paths.has_letters, sample)) < 0.8 * len(sample):
         return 0.0
     signs = zip(*(_signs(paths, i) for i in sample), strict=True)
-    linked, hinted, above, labelled, marked = (sum(one) / len(sample) for one in signs)
+    linked, hinted, above, labelled, marked = (float(sum(one)) / len(sample) for one in signs)
     known = linked or hinted or above or marked or labelled
     few = paths.presence(place) < 0.8 and len(place.first) < max(2, paths.count - 1)  # the opening post is often made otherwise
     if not known and few and not all(_heads_date(paths, i) for i in sample):

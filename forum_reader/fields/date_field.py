@@ -235,9 +235,7 @@ def _id_score(where: str, prefix: str, ids: list[str]) -> float:
     return max(score, 0.01)
 
 
-def _candidates(
-    paths: BlockPaths, number: int, keys: set[tuple[str, str]] | None
-) -> Iterator[tuple[tuple[str, str], str, str]]:
+def _candidates(paths: BlockPaths, number: int, keys: set[tuple[str, str]] | None) -> Iterator[tuple[tuple[str, str], str, str]]:
     """Yield the attributes of a block that end with an id: name and prefix, id, value. `keys`: the names and prefixes."""
     tree, block = paths.tree, paths.blocks[number]
     names = None if keys is None else {name for name, _ in keys}
