@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from statistics import median
 from typing import TypeVar
 
+from sqlalchemy import and_, select
+
 from forums import FORUM_DETAIL
-from forums.storage.read.site_figures import Delay, delays
+from forums.storage import Database, comments, posts
 from redis_components.errors import TrawlError
 from workers.state.registry import CrawlerRecord, CrawlerState
 
@@ -125,7 +129,7 @@ class DemoSteps:
         self.frozen_at: datetime | None = None
         self.noticed_following = 0  # edits and deletions, before the last check of everything
         self.requests_following = 0
-        self.delays: Mapping[str, Delay] = {}  # of what was published meanwhile, by board
+        self.delays: Mapping[str, float] = {}  # of what was published meanwhile, by board
         self.coverage: tuple[Coverage, Coverage] | None = None
 
     def run(self) -> Iterator[None]:
@@ -225,7 +229,7 @@ class DemoSteps:
         progress.count()
         assert self.processes.database
         assert self.followed_since
-        self.delays = delays(self.processes.database, self.followed_since, SITE)
+        self.delays = _delays(self.processes.database, self.followed_since)
         self.coverage = compare(self.processes.database, self.processes.forum.truth(), SITE)
 
     # conditions of the steps
@@ -258,3 +262,14 @@ class DemoSteps:
         assert self.frozen_at
         assert self.processes.database
         return unchecked(self.processes.database, SITE, self.frozen_at)
+
+
+def _delays(database: Database, since: datetime) -> dict[str, float]:
+    """Return the median seconds from publication to fetch by board, of posts and comments that were published since then."""
+    of_post = and_(comments.c.site == posts.c.site, comments.c.post_id == posts.c.id)
+    waited: defaultdict[str, list[float]] = defaultdict(list)
+    for table, query in ((posts, select(posts.c.forum_id)), (comments, select(posts.c.forum_id).join(comments, of_post))):
+        recent = query.add_columns(table.c.created_at, table.c.first_seen_at).where(table.c.created_at >= since)
+        for board, published_at, seen_at in database.rows(recent):
+            waited[board].append(max(0.0, (seen_at - published_at).total_seconds()))
+    return {board: median(waits) for board, waits in waited.items()}

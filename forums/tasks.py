@@ -154,7 +154,7 @@ def publish_events() -> dict[str, str]:
 @task(name="trawl.notify_alarms")
 def notify_alarms() -> dict[str, str]:
     """Send the problems of `trawl status` to the outputs with `alarms = true`; return the result of each."""
-    from forums.events.messages import NotifyOptions, Trouble, send_alarms
+    from forums.events.messages import NotifyOptions, send_alarms
     from forums.events.rules import load
 
     rules = load()
@@ -164,7 +164,7 @@ def notify_alarms() -> dict[str, str]:
     from workers.overview.reader import OverviewReader
 
     client = connect()
-    return send_alarms(client, rules, [Trouble(one.what, one.fix) for one in problems(OverviewReader(client).read())])
+    return send_alarms(client, rules, list(problems(OverviewReader(client).read())))
 
 
 def _moment(text: str | None) -> datetime | None:

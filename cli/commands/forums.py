@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -26,9 +24,6 @@ from forums.sites import load_all, load_site, sites_dir
 from forums.state.database_state import DatabaseClaim
 from forums.state.database_state import forget as forget_threads
 from forums.state.forum_states import Purpose, Spent
-from forums.storage import StorageError
-from forums.storage.read.read_sql import NoData, stored_data
-from forums.storage.read.site_figures import Delay, delays
 from redis_components.admin.inspector import keys_in
 from workers.overview import OverviewReader
 
@@ -53,8 +48,7 @@ def list_forums(site: SiteArgument = None, of_site: SiteOption = None, as_json: 
     """Show how fresh each forum is, the stalest first.
 
     **scanned** and **due** are its last and next list scan; **new/h** is how often something changes there, as learned;
-    **newest** is the last activity seen. **delay** is the measured time from publication to the database, median and 90 % of
-    what was published in the last day. A **gap**: a scan stopped before it reached known threads, so threads may be missing
+    **newest** is the last activity seen. A **gap**: a scan stopped before it reached known threads, so threads may be missing
     until a deeper scan.
 
     **Examples:**
@@ -80,11 +74,10 @@ def list_forums(site: SiteArgument = None, of_site: SiteOption = None, as_json: 
 
 @dataclass(frozen=True, kw_only=True)
 class _Forum:
-    """One line: a board, how often something changes there, and how long what is published takes to the database."""
+    """One line: a board, and how often something changes there."""
 
     board: BoardView
     per_hour: float
-    delay: Delay | None
 
     def to_json(self) -> dict[str, Any]:
         """Return the line as `--json` shows it."""
@@ -102,9 +95,6 @@ class _Forum:
             "newest_at": state.newest_at,
             "gap_since": state.gap_at and iso(state.gap_at),
             "failed_scans": state.errors,
-            "delay_median_s": self.delay and round(self.delay.median_s, 3),
-            "delay_p90_s": self.delay and round(self.delay.p90_s, 3),
-            "measured": self.delay.number if self.delay else 0,
         }
 
 
@@ -126,27 +116,14 @@ def _look(site: str | None) -> _Found:
         return _Found(running=False, forums=[], spent={}, budgets={}, schedules={}, wrong=wrong)
     with redis_client(url) as client:
         view = OverviewReader(client).read_sites(site)
-    measured = _delays(site, view.now)
     boards = sorted(forum_sites(view).boards, key=lambda one: (not one.is_stale, one.watched.due_at))
     return _Found(
-        forums=[_Forum(board=one, per_hour=estimate(one.state, view.now) * 3600, delay=measured.get(one.name)) for one in boards],
+        forums=[_Forum(board=one, per_hour=estimate(one.state, view.now) * 3600) for one in boards],
         spent=forum_sites(view).spent,
         budgets={**forum_sites(view).budgets, **{one.name: one.scan_budget_per_hour for one in known}},
         schedules={one.name: one.schedule for one in known},
         wrong=(*wrong, *(f"{part} cannot be read: {why}" for part, why in view.unreadable.items())),
     )
-
-
-def _delays(site: str | None, now: float) -> dict[str, Delay]:
-    """Return the delays by forum; none where nothing is stored yet, or the database does not answer."""
-    with ExitStack() as stack:
-        try:
-            return delays(stack.enter_context(stored_data()), datetime.fromtimestamp(now - DAY_S, UTC), site)
-        except NoData:
-            return {}
-        except StorageError as error:
-            complain(f"without delays: {error}")
-            return {}
 
 
 def forums_table(found: list[_Forum]) -> RenderableType:
@@ -162,8 +139,6 @@ def forums_table(found: list[_Forum]) -> RenderableType:
         figure("due", _due, rank=1),
         figure("new/h", lambda one: f"{one.per_hour:,.0f}" if one.per_hour >= 100 else f"{one.per_hour:.2g}", rank=5),
         figure("newest", lambda one: ago(one, one.board.state.newest_at), rank=4),
-        figure("delay", lambda one: duration(one.delay.median_s) if one.delay else "-", rank=3),
-        figure("90 %", lambda one: duration(one.delay.p90_s) if one.delay else "-", rank=6),
         Column("why", lambda one: one.board.why, least=30, rank=7, below=True),
     )
     return table_of(found, columns)

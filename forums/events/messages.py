@@ -21,6 +21,7 @@ from pydantic import Field, model_validator
 
 from forums.state.keys import ForumFleetKeys
 from forums.storage.read.event_reader import Event
+from redis_components.admin.health import Problem
 from redis_components.errors import ConfigError
 from redis_components.politeness.limits import parse_quiet_hours, quiet_now
 from redis_components.server.printable import in_one_line, kind_of, printable
@@ -163,13 +164,6 @@ _MOST = 200
 _NUMBER = re.compile(r"\d[\d,.]*")
 
 
-class Trouble(NamedTuple):
-    """A problem as `trawl status` shows it."""
-
-    what: str
-    fix: str
-
-
 class Alarm(msgspec.Struct, frozen=True, kw_only=True):
     """A problem that exists, or existed until just now. Times are Redis's, in epoch seconds."""
 
@@ -188,7 +182,7 @@ class Step(NamedTuple):
     over: list[Alarm]
 
 
-def step(known: Mapping[str, Alarm], troubles: Sequence[Trouble], now: float) -> Step:
+def step(known: Mapping[str, Alarm], troubles: Sequence[Problem], now: float) -> Step:
     """Compare the present problems with the known ones."""
     kept: dict[str, Alarm] = {}
     started: list[Alarm] = []
@@ -212,7 +206,7 @@ def step(known: Mapping[str, Alarm], troubles: Sequence[Trouble], now: float) ->
     return Step(known=kept, started=started, over=over)
 
 
-def identity(trouble: Trouble) -> str:
+def identity(trouble: Problem) -> str:
     """Return the identity of a problem: its sentence without numbers and details."""
     what = re.split(r": | \(", trouble.what, maxsplit=1)[0]
     return _NUMBER.sub("#", f"{what}|{trouble.fix}")
@@ -244,7 +238,7 @@ def known_alarms(client: redis.Redis, output: str) -> dict[str, Alarm]:
 logger = logging.getLogger(__name__)
 
 
-def send_alarms(client: redis.Redis, rules: Rules, troubles: Sequence[Trouble]) -> dict[str, str]:
+def send_alarms(client: redis.Redis, rules: Rules, troubles: Sequence[Problem]) -> dict[str, str]:
     """Send started and resolved alarms, one message to each output; return the outcome of each: `sent`, `quiet`, `quiet
     hours`, or an error.
 

@@ -10,18 +10,19 @@ import redis
 from sqlalchemy import update
 
 from forums.events import messages
-from forums.events.messages import LASTS_S, Trouble, send_alarms
+from forums.events.messages import LASTS_S, send_alarms
 from forums.events.publish import OutputResult, publish
 from forums.events.rules import Rules
 from forums.storage import Database, parse
 from forums.storage.schema.tables import event_outputs, events
+from redis_components.admin.health import Problem
 from redis_components.errors import ConfigError
 from redis_components.server.untrusted_values import server_time
 from tests.support.event_rules import rules_of
 from tests.support.items import at, comment, post, wire
 from tests.support.message_receiver import MessageReceiver
 
-TROUBLE = Trouble("forum_detail has 1 of 3 crawlers", "trawl history forum_detail")
+TROUBLE = Problem(what="forum_detail has 1 of 3 crawlers", fix="trawl history forum_detail")
 
 
 @pytest.fixture

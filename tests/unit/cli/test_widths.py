@@ -26,7 +26,6 @@ from cli.views.fleet_tables import in_trouble_first, node_columns
 from cli.views.tables import Column, FittedTable, SafeConsole, echo_indented, figure
 from forums.overview import Boards, BoardView, ForumSites
 from forums.state.forum_states import ForumState, WatchedForum
-from forums.storage.read.site_figures import Delay
 from redis_components.admin.dead_letters import DeadEntry, DeadKind
 from redis_components.admin.inspector import CrawlSnapshot
 from redis_components.frontier.holds import Hold, HoldKind
@@ -141,8 +140,7 @@ def _in_trouble() -> Overview:
 def _forums() -> RenderableType:
     def one(forum: str, **state: Any) -> _Forum:
         watched = WatchedForum(site="forum.example.com", forum=forum, state=ForumState(**state), due_at=NOW + 45)
-        delay = Delay(number=120, median_s=4.2, p90_s=61.0)
-        return _Forum(board=BoardView(watched=watched, now=NOW), per_hour=1234.5, delay=delay)
+        return _Forum(board=BoardView(watched=watched, now=NOW), per_hour=1234.5)
 
     times = {"tried_at": NOW - 30, "scanned_at": NOW - 30, "newest_at": NOW - 8}
     failing = one(

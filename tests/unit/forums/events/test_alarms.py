@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from forums.events.messages import LASTS_S, OVER_S, Alarm, Trouble, alarm_message, identity, step
+from dataclasses import replace
 
-SHORT = Trouble("forum_detail has 1 of 3 crawlers", "trawl history forum_detail")
-HELD = Trouble("site demo is not crawled: HTTP 403", "trawl resume --site demo --breaker")
+from forums.events.messages import LASTS_S, OVER_S, Alarm, alarm_message, identity, step
+from redis_components.admin.health import Problem
+
+SHORT = Problem(what="forum_detail has 1 of 3 crawlers", fix="trawl history forum_detail")
+HELD = Problem(what="site demo is not crawled: HTTP 403", fix="trawl resume --site demo --breaker")
 
 
-def run(*looks: tuple[float, list[Trouble]]) -> list[tuple[float, list[str], list[str]]]:
+def run(*looks: tuple[float, list[Problem]]) -> list[tuple[float, list[str], list[str]]]:
     known: dict[str, Alarm] = {}
     said = []
     for now, troubles in looks:
@@ -32,11 +35,11 @@ def test_what_mends_itself_and_what_flickers_disturbs_nobody() -> None:
 
 
 def test_numbers_and_details_do_not_make_it_another_problem() -> None:
-    worse = SHORT._replace(what="forum_detail has 0 of 3 crawlers, forum_detail/2 ended")
-    assert identity(HELD) == identity(HELD._replace(what="site demo is not crawled: HTTP 503"))
+    worse = replace(SHORT, what="forum_detail has 0 of 3 crawlers, forum_detail/2 ended")
+    assert identity(HELD) == identity(replace(HELD, what="site demo is not crawled: HTTP 503"))
     assert identity(SHORT) != identity(worse), "only what stands behind a colon is a detail"
-    assert identity(SHORT) == identity(SHORT._replace(what="forum_detail has 2 of 12 crawlers"))
-    assert identity(HELD) != identity(HELD._replace(what="site other is not crawled: HTTP 403"))
+    assert identity(SHORT) == identity(replace(SHORT, what="forum_detail has 2 of 12 crawlers"))
+    assert identity(HELD) != identity(replace(HELD, what="site other is not crawled: HTTP 403"))
 
 
 def test_the_message_says_what_to_do_and_what_is_left() -> None:
