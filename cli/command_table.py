@@ -113,7 +113,7 @@ _CHANGING = {
     *(f"dead{kind} {act}" for kind in ("", " items", " messages") for act in ("replay", "purge")),
     *("migrate scrapy-redis", "db upgrade", "db move", "services add", "services remove", "services forget-group"),
     *(f"run {act}" for act in ("start", "pause", "resume", "cancel", "rerun", "silence")),
-    *("items consume", "job start", "job cancel", "job resume", "job rerun", "deploy", "events replay"),
+    *("items consume", "job start", "job cancel", "job resume", "deploy", "events replay"),
     *("services versions use", "services versions rollback"),
 }
 """`backup create` changes nothing, but takes everything with it."""

@@ -155,14 +155,6 @@ def resume(
         return _end(client, job, wait, as_json, f"{job.id}: {job.state}")
 
 
-@app.command()
-def rerun(name: Name, wait: Wait = False, as_json: AsJson = False) -> int:
-    """Start the same crawl again, as a new job that shares nothing with the first."""
-    with redis_client() as client:
-        job = jobs.rerun(client, name, by=who())
-        return _end(client, job, wait, as_json, job.id)
-
-
 def follow(client: redis.Redis, job: Job, *, as_json: bool) -> int:
     """Wait for the end of a job and show it; return the exit code."""
     shown, hint_at = "", time.monotonic() + HINT_S

@@ -85,16 +85,11 @@ def add(
     size: Annotated[int, typer.Option(metavar="N", help="Number of crawlers.")] = 1,
     arguments: SpiderArguments = None,
     settings: ScrapySettings = None,
-    memory_soft_mb: Annotated[float | None, typer.Option(metavar="MB", help="Replace a crawler above it, gracefully.")] = None,
-    memory_hard_mb: Annotated[float | None, typer.Option(metavar="MB", help="A crawler cannot have more.")] = None,
-    max_age: Annotated[float | None, typer.Option(metavar="S", help="Replace a crawler after it.")] = None,
-    max_pages: Annotated[int | None, typer.Option(metavar="N", help="Replace a crawler after it.")] = None,
     max_waiting: Annotated[
         int, typer.Option(metavar="N", help="Start tasks that may wait; seeders are refused then. 0: any number.")
     ] = MAX_WAITING,
     min_items_per_minute: Annotated[float, typer.Option(metavar="N", help="Fewer items are an alert. 0: never.")] = 0.0,
     start_key: Annotated[str, typer.Option(metavar="KEY", help="Redis key of the start tasks.")] = "",
-    items_key: Annotated[str, typer.Option(metavar="KEY", help="Redis key of the item stream.")] = "",
     consumer: Annotated[str, typer.Option(metavar="TARGET", help="none, forum_writer, or a target of trawl items consume.")] = "",
     key: Annotated[str, typer.Option(metavar="FIELD", help="Field by which a row of its database is found and replaced.")] = "",
     groups: Groups = None,
@@ -102,7 +97,7 @@ def add(
 ) -> int:
     """Declare a service, or declare it differently, for all nodes. It replaces the declaration of a file or of TRAWL_FLEET.
 
-    Running crawlers are not changed; `trawl roll SERVICE` replaces them.
+    Running crawlers are not changed; `trawl roll SERVICE` replaces them. `trawl.toml` has more, as limits of a crawler.
 
     **Examples:**
 
@@ -115,14 +110,9 @@ def add(
         "size": size,
         "arguments": pairs("-a", arguments),
         "settings": pairs("-s", settings),
-        "memory_soft_mb": memory_soft_mb,
-        "memory_hard_mb": memory_hard_mb,
-        "max_age": max_age,
-        "max_pages": max_pages,
         "max_waiting": max_waiting,
         "min_items_per_minute": min_items_per_minute,
         "start_key": start_key,
-        "items_key": items_key,
         "consumer": consumer,
         "key": key,
         "groups": {group: target for group, _, target in (one.partition("=") for one in groups or ())},

@@ -146,12 +146,6 @@ def _jobs(client: redis.Redis) -> APIRouter:
         with audited(client, request, ["resume job", job]):
             return jobs.job_fields(jobs.resume(client, job))
 
-    @routes.post("/{job}/rerun", status_code=201)
-    def rerun_job(job: str, request: Request) -> JsonObject:
-        """Start the same as a new job."""
-        with audited(client, request, ["rerun job", job]):
-            return jobs.job_fields(jobs.rerun(client, job, by=BY))
-
     return routes
 
 

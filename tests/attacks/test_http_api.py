@@ -119,7 +119,7 @@ BODY = (
     | VALUE
 )
 ROUTES = [
-    *("/api/v1/jobs", "/api/v1/jobs/{}/cancel", "/api/v1/jobs/{}/rerun", "/api/v1/services/{}/urls"),
+    *("/api/v1/jobs", "/api/v1/jobs/{}/cancel", "/api/v1/services/{}/urls"),
     *("/api/v1/runs", "/api/v1/runs/{}/pause", "/api/v1/runs/{}/rerun"),
 ]
 

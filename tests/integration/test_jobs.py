@@ -110,8 +110,6 @@ def test_a_crawl_of_two_crawlers_ends_whole_when_one_is_killed_is_cancelled_and_
         fleet.trawl("job", "start", "books", "--urls", str(urls), "--id", "three", "-s", "CLOSESPIDER_ITEMCOUNT=10")
         assert wait_state(fleet, "books.three", JobState.FINISHED).reason == "closespider_itemcount"
         assert 10 <= client.llen("books:items") < PAGES
-        fleet.trawl("job", "rerun", "three")
-        assert len(Jobs(client).all()) == 4
 
 
 def test_what_cannot_be_a_job_is_one_line_and_leaves_nothing(
@@ -131,7 +129,7 @@ def test_what_cannot_be_a_job_is_one_line_and_leaves_nothing(
     one_line(trawl("job", "resume", "one"), 2, "only a job that is over")
     store = Jobs(redis_client)
     store.swap(replace(store.all()["books.one"], state=JobState.FINISHED, reason="finished"))
-    one_line(trawl("job", "resume", "one"), 2, "books.one is finished and has nothing left: trawl job rerun")
+    one_line(trawl("job", "resume", "one"), 2, "books.one is finished and has nothing left: trawl job start")
     assert json.loads(trawl("job", "show", "one", "--json").out)["arguments"] == {"category": "x"}
     with pytest.raises(ConfigError, match="ITEM_PIPELINES: cannot be set by a task"):
         crawl("books", settings={"ITEM_PIPELINES": {}})

@@ -37,7 +37,6 @@ from workers.state.services import ServiceRecord, as_texts
 MOST_ENDED = 1000
 """Records of jobs that are over; older ones go before their time."""
 MOST_URLS = 1000
-"""In a job's record, so that it can be run again."""
 CANCELLED = "cancelled"
 PAUSED, REPLACED = "paused", "another job took its place"
 """Reasons of a job that its run has cancelled for a while, and of one that a later job has cancelled."""
@@ -119,7 +118,6 @@ def _start(client: redis.Redis, order: JobOrder) -> Job:
         crawlers=order.crawlers,
         arguments=arguments,
         settings=settings,
-        urls=tuple(order.urls),
         started_at=server_time(client),
         by=order.by,
         task_id=order.task_id,
@@ -128,7 +126,7 @@ def _start(client: redis.Redis, order: JobOrder) -> Job:
         keep_s=Fleet.read().job_retention_s,
     )
     Jobs(client).check(job)
-    _seed(client, job)  # before its crawlers look for work
+    _seed(client, job, order.urls)  # before its crawlers look for work
     if not Jobs(client).add(job):
         raise ConfigError(f"there is a job {name} already: take another id")
     for one in before if order.overlap == "replace" else ():
@@ -159,7 +157,7 @@ def resume(client: redis.Redis, name: str, *, crawlers: int | None = None) -> Jo
     if not job.state.ended:
         raise ConfigError(f"{job.id} is {job.state}: only a job that is over can be resumed")
     if job.state is JobState.FINISHED and job.reason == FINISHED and not figures(client, job).left:
-        raise ConfigError(f"{job.id} is finished and has nothing left: trawl job rerun {job.id} starts it once more")
+        raise ConfigError(f"{job.id} is finished and has nothing left: trawl job start does the same once more")
     if crawlers is not None:
         check_size(job.id, crawlers)
     size = crawlers or job.crawlers
@@ -181,15 +179,6 @@ def resume(client: redis.Redis, name: str, *, crawlers: int | None = None) -> Jo
     if jobs.get(job.id) != job or not jobs.swap(again):
         raise ConfigError(f"{job.id} was changed by another client at the same moment: look at it, and try again")
     return again
-
-
-def rerun(client: redis.Redis, name: str, *, by: str = "") -> Job:
-    """Start the same once more, as a new job with an empty queue and dupefilter. Raises ConfigError."""
-    job = find(client, name)
-    order = JobOrder(
-        service=job.service, crawlers=job.crawlers, arguments=job.arguments, settings=job.settings, urls=job.urls, by=by
-    )
-    return start(client, order)
 
 
 def find(client: redis.Redis, name: str) -> Job:
@@ -340,15 +329,15 @@ def _items_key(client: redis.Redis, service: str, declared: ServiceRecord) -> st
     return record.keys.items.removeprefix(f"{namespace}:" if namespace else "").replace("%", "%%")
 
 
-def _seed(client: redis.Redis, job: Job) -> None:
+def _seed(client: redis.Redis, job: Job, urls: Sequence[str]) -> None:
     refused: dict[int, str] = {}
-    for pushed in push_urls(client, CrawlKeys.for_spider(job.id), job.urls, schemes=schemes_of(client, job.service)):
+    for pushed in push_urls(client, CrawlKeys.for_spider(job.id), urls, schemes=schemes_of(client, job.service)):
         refused |= pushed.refused
     if refused:
         place, reason = min(refused.items())
         keys = CrawlKeys.for_spider(job.id)
         client.delete(keys.start_urls, keys.stats_hash())
-        raise ConfigError(f"{job.urls[place - 1]!r:.200}: {reason}")
+        raise ConfigError(f"{urls[place - 1]!r:.200}: {reason}")
 
 
 def _keys(client: redis.Redis, job: Job) -> CrawlKeys:

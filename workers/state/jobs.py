@@ -65,7 +65,7 @@ class JobFigures:
 class Job(JsonRecord):
     """One job from its start to its end. Times are Redis's, in epoch seconds."""
 
-    MOST = 1024 * 1024  # with its URLs
+    MOST = 1024 * 1024  # with its arguments and settings
     LATER = 16_384  # bytes of it that are kept free for its end
 
     id: str
@@ -74,9 +74,8 @@ class Job(JsonRecord):
     """The launch of its crawlers: the service as it was declared at the start, with what the job changes."""
     crawlers: Size = 1
     arguments: dict[str, str] = field(default_factory=dict)
-    """As given for the job, for people and for `rerun`."""
+    """As given for the job, for people."""
     settings: dict[str, str] = field(default_factory=dict)
-    urls: tuple[str, ...] = ()
     state: JobState = JobState.RUNNING
     started_at: Epoch = 0.0
     ended_at: Epoch | None = None

@@ -88,6 +88,7 @@ BEFORE: dict[str, Any] = json.loads((ROOT / "tests/fixtures/stored_by_49295b45.j
 GONE = {
     "NodeRecord": {"clock_off_s"},
     "CrawlRecord": {"redis"},
+    "Job": {"urls"},
     "CrawlerRecord": {"redis", "namespace"},
     "StoredEntry": {"signature"},
     "ForumTask": {"depth", "traceparent"},

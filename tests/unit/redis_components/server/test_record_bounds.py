@@ -142,7 +142,7 @@ def test_a_job_that_was_just_accepted_can_be_shown_ended_and_told_why(redis_clie
     job = Job(id="books.1", service="books")
     while True:
         try:
-            jobs.add(large := replace(job, urls=("http://h/" + "x" * size,)))
+            jobs.add(large := replace(job, arguments={"url": "http://h/" + "x" * size}))
             break
         except ConfigError:
             size -= 1000
