@@ -26,8 +26,9 @@ from redis_components.embedded import redis_url
 from redis_components.server.names import fleet_namespace
 from redis_components.server.variables import load_env_file
 from workers.application import application
+from workers.environment.variables import Fleet
 from workers.fleet.sizes import default_fleet, node_crawlers
-from workers.node.worker_setup import broker_of, named_broker, own_tasks
+from workers.node.worker_setup import broker_of, named_broker
 from workers.process.exit_kinds import node_s, shutdown_grace
 
 _Setting = Callable[[], Any]
@@ -146,7 +147,7 @@ def _task_queues() -> list[Queue]:
 
 @_when_read
 def _include() -> tuple[str, ...]:
-    return (*application().task_modules(), *own_tasks())  # TRAWL_TASK_MODULES: modules with an operator's own tasks
+    return (*application().task_modules(), *Fleet.read().task_modules)  # the operator's own
 
 
 task_routes = ("tasks.base.route",)  # run_crawler to the queue of its service, the rest to control

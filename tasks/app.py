@@ -39,7 +39,7 @@ from workers.environment.variables import Fleet
 from workers.fleet.sizes import default_fleet, node_crawlers
 from workers.logs.slot_log import LogLimits
 from workers.logs.worker_log import identify, never_wait, stream_level, use_json
-from workers.node.worker_setup import broker_of, load_ahead, own_tasks
+from workers.node.worker_setup import broker_of, load_ahead
 from workers.process import start_checks
 from workers.process.exit_kinds import shutdown_grace
 from workers.process.start_checks import check_login
@@ -59,7 +59,7 @@ def check_environment() -> None:
     """
     load_env_file()
     refuse_example_secrets(os.environ)
-    default_fleet(), node_crawlers(), fleet_namespace(), shutdown_grace(), own_tasks()
+    default_fleet(), node_crawlers(), fleet_namespace(), shutdown_grace()
     application().check()
     stream_level(), LogLimits.from_environment(), Fleet.read(), read_keys()
     broker_of(check_login(redis_url()))

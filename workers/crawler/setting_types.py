@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import json
-import logging
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -28,7 +26,6 @@ COMPONENTS = (
 LISTED_BY_KEY = ("ITEM_PIPELINES", "DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "EXTENSIONS", "ADDONS")
 """Settings whose keys are classes, or their dotted paths."""
 LISTED_BY_VALUE = ("DOWNLOAD_HANDLERS", "FEED_STORAGES", "FEED_EXPORTERS")
-_SWITCH = ("true", "false")
 
 
 def with_spiders_own(settings: BaseSettings, spider: type[Spider]) -> BaseSettings:
@@ -40,52 +37,23 @@ def with_spiders_own(settings: BaseSettings, spider: type[Spider]) -> BaseSettin
 
 
 def check_types(settings: BaseSettings) -> None:
-    """Compare values with the types of Scrapy's defaults. Raises ConfigError, which names the first that does not fit.
-
-    None, and objects where a number is expected, are left to Scrapy: several of its settings take them.
-    """
-    if not _is_table(params := settings.get("REDIS_PARAMS")):
-        raise ConfigError(f"REDIS_PARAMS: a {type(params).__name__} is not a table of names and values")
-    for name in filter(str.isupper, dir(default_settings)):
-        if not settings.getpriority(name):  # the default
-            continue
-        value, default = settings.get(name), getattr(default_settings, name)
-        if wanted := _wanted(name, value, default):
-            raise ConfigError(f"{name} = {value!r:.80} is not {wanted}")
-
-
-def _wanted(name: str, value: Any, default: Any) -> str:
-    """Return the form that a value must have, where it does not; "" where it fits."""
-    if isinstance(default, list) and default and all(isinstance(one, int) for one in default):
-        entries = value.split(",") if isinstance(value, str) else value
-        fits = not isinstance(entries, list | tuple | set) or all(map(_is_number, entries))
-        return "" if fits else "a list of numbers: write [500, 503], or 500,503 in a command line"
-    if name == "LOG_LEVEL":
-        return "" if not isinstance(value, str) or value in logging.getLevelNamesMapping() else "a level: write for example INFO"
-    if not isinstance(value, str):
-        return ""
-    if isinstance(default, bool):
-        return "" if value.lower() in _SWITCH or _is_number(value) else "a switch: write True or False"
-    if isinstance(default, int | float):
-        return "" if _is_number(value) or value.lower() in _SWITCH else "a number"
-    return ""
-
-
-def _is_table(value: Any) -> bool:
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except ValueError:
-            return False
-    return value is None or isinstance(value, Mapping)
-
-
-def _is_number(value: Any) -> bool:
+    """Read texts as Scrapy does, by the types of its defaults. Raises ConfigError, which names the first that does not fit."""
     try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return True
+        settings.getdict("REDIS_PARAMS")
+    except (TypeError, ValueError) as error:
+        raise ConfigError("REDIS_PARAMS is not a table of names and values: write JSON") from error
+    for name in filter(str.isupper, dir(default_settings)):
+        default = getattr(default_settings, name)
+        if not settings.getpriority(name) or not isinstance(default, int | float):
+            continue
+        if not isinstance(value := settings.get(name), str):  # an object, which several take
+            continue
+        is_switch = isinstance(default, bool) or value.lower() in ("true", "false")  # some have 1 as default
+        try:
+            (settings.getbool if is_switch else settings.getfloat)(name)
+        except ValueError:
+            what = "a switch: write True or False" if is_switch else "a number"
+            raise ConfigError(f"{name} = {value!r:.80} is not {what}") from None
 
 
 def set_each(settings: BaseSettings, values: Mapping[str, str]) -> None:

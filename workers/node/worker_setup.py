@@ -1,4 +1,4 @@
-"""A worker's broker, an operator's own tasks (TRAWL_TASK_MODULES), and the modules that tasks need.
+"""A worker's broker, and the modules that tasks need.
 
 Celery has its own URL forms for all Redis servers but a plain one. `load_ahead` imports the modules that tasks need once, in the
 worker's main process, before the pool is forked. Beat, Flower and the commands import `tasks`, too, and need none of this. It is
@@ -8,12 +8,10 @@ two thirds of what a worker's start costs, so task modules import it in their fu
 from __future__ import annotations
 
 import gc
-import importlib.util
 import ssl
 import sys
 from dataclasses import dataclass, field
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -102,27 +100,6 @@ def _tls(params: dict[str, Any]) -> dict[str, Any] | None:
         return None
     needed = {"none": ssl.CERT_NONE, "optional": ssl.CERT_OPTIONAL}.get(params.get("ssl_cert_reqs", ""), ssl.CERT_REQUIRED)
     return {"ssl_cert_reqs": needed, **{name: value for name, value in params.items() if name in _TLS}}
-
-
-def own_tasks() -> tuple[str, ...]:
-    """Return the modules of TRAWL_TASK_MODULES (`shop.tasks,shop.reports`), from the current directory or installed. Raises
-    ConfigError.
-    """
-    names = Fleet.read().task_modules
-    for name in names:
-        if not _exists(name):
-            raise ConfigError(f"TRAWL_TASK_MODULES: there is no module {name!r}: correct the name, install it, or set PYTHONPATH")
-    return names
-
-
-def _exists(name: str) -> bool:
-    sys.path.insert(0, str(Path.cwd()))  # as Celery does when it imports them
-    try:
-        return importlib.util.find_spec(name) is not None
-    except (ImportError, ValueError):  # its package is missing, or the name is none
-        return False
-    finally:
-        sys.path.pop(0)
 
 
 def load_ahead() -> None:
