@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
@@ -33,9 +30,7 @@ from workers.state.beats import Schedules, StoredEntry
 
 from .forum.process import ForumProcess
 
-KEPT_RUNS = 3  # older ones are removed when a new run begins
 MARK = "TRAWL_DEMO_RUN"  # environment variable of every process of a run
-_NAME = re.compile(r"\d{8}-\d{6}(-\w+)?")
 _SITES = Path(__file__).resolve().with_name("sites")  # the demo's forum alone: a demo must not crawl the user's sites
 _KEPT_VARIABLES = ("TRAWL_DEMO_", "TRAWL_TEST_", "TRAWL_DEBUG", "TRAWL_REDIS_BIN")  # variables of no fleet
 
@@ -46,22 +41,24 @@ class RunFolderError(TrawlError):
 
 @dataclass(frozen=True, kw_only=True)
 class RunFolder:
-    """`<data>/demo/<date>-<time>`."""
+    """`<data>/demo`: the data of the last run."""
 
     path: Path
 
     @classmethod
     def fresh(cls) -> RunFolder:
-        """Create a new, empty folder, and remove the folders of old runs. Raises RunFolderError."""
-        runs = data_dir() / "demo"
+        """Empty the folder. Raises RunFolderError."""
+        path = data_dir() / "demo"
+        if _in_use(path):
+            raise RunFolderError(f"another demo runs in {path}: end it, or set TRAWL_DATA_DIR to another folder")
         try:
-            runs.mkdir(parents=True, exist_ok=True)
-            _remove_old(runs)
-            return cls(path=_new_folder(runs))
+            shutil.rmtree(path, ignore_errors=True)
+            (path / "logs").mkdir(parents=True)
         except OSError as error:
             raise RunFolderError(
-                f"cannot write to {runs} ({error.strerror}): make it writable, or set TRAWL_DATA_DIR to another folder"
+                f"cannot write to {path} ({error.strerror}): make it writable, or set TRAWL_DATA_DIR to another folder"
             ) from error
+        return cls(path=path)
 
     @property
     def logs(self) -> Path:
@@ -73,7 +70,7 @@ class RunFolder:
 
     @property
     def mark(self) -> str:
-        """Mark of the run's processes: the full path, since another run elsewhere may have begun in the same second."""
+        """Mark of the run's processes: the full path, since a demo may run in another folder, too."""
         return str(self.path.resolve())
 
     @property
@@ -122,19 +119,6 @@ def trawl_command() -> str:
 def _from_here(path: Path) -> str:
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
-
-
-def _new_folder(runs: Path) -> Path:
-    begun = runs / datetime.now().strftime("%Y%m%d-%H%M%S")
-    folder = begun if not begun.exists() else Path(tempfile.mkdtemp(prefix=f"{begun.name}-", dir=runs))  # another run began
-    (folder / "logs").mkdir(parents=True)
-    return folder
-
-
-def _remove_old(runs: Path) -> None:
-    finished = [folder for folder in runs.iterdir() if _NAME.fullmatch(folder.name) and not _in_use(folder)]
-    for folder in sorted(finished)[: -KEPT_RUNS + 1 or None]:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _in_use(folder: Path) -> bool:

@@ -93,7 +93,7 @@ def test_the_demo_stores_everything_in_spite_of_a_killed_crawler_and_leaves_no_p
     # a newcomer learns where to look, and where the data is
     assert re.search(r"Flower http://127\.0\.0\.1:\d+ +user trawl, password \S+", said)
     assert "no process is left" in said
-    (database,) = demo.data.glob("demo/*/trawl.sqlite")
+    database = demo.data / "demo" / "trawl.sqlite"
     assert str(database) in said
     count = sqlite3.connect(database).execute("select count(*) from posts where deleted_at is null").fetchone()[0]
     assert f"{count:,}" == rows["posts"].split()[1]

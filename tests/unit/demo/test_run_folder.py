@@ -11,7 +11,7 @@ import pytest
 
 from cli import processes as node_services
 from demo import processes
-from demo.processes import FLEET, KEPT_RUNS, RunFolder, RunFolderError
+from demo.processes import FLEET, RunFolder, RunFolderError
 from forums.sites import load_all
 from redis_components.embedded import files
 from tests.support.fleet import ROOT
@@ -23,24 +23,18 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "data" / "demo"
 
 
-def test_each_run_has_an_empty_folder_of_its_own_also_two_in_one_second(runs: Path) -> None:
-    one, two = RunFolder.fresh(), RunFolder.fresh()
-    assert one.path != two.path
-    for folder in (one, two):
-        assert folder.path.parent == runs
-        assert [path.name for path in folder.path.rglob("*")] == ["logs"]
+def test_each_run_begins_with_an_empty_folder(runs: Path) -> None:
+    (runs / "redis").mkdir(parents=True)
+    folder = RunFolder.fresh()
+    assert folder.path == runs
+    assert [path.name for path in folder.path.rglob("*")] == ["logs"]
 
 
-def test_old_runs_are_removed_but_neither_one_that_still_runs_nor_what_is_not_a_run(runs: Path) -> None:
-    for day in range(1, 6):
-        (runs / f"2026010{day}-120000" / "redis").mkdir(parents=True)
-    (runs / "my-notes").mkdir()
-    keeper = runs / "20260101-120000" / "redis" / "keeper.lock"
-    with files.held(keeper):
-        folder = RunFolder.fresh()
-    left = sorted(path.name for path in runs.iterdir())
-    assert left == ["20260101-120000", "20260104-120000", "20260105-120000", folder.path.name, "my-notes"]
-    assert KEPT_RUNS == 3
+def test_a_run_that_goes_on_is_not_disturbed(runs: Path) -> None:
+    (runs / "redis").mkdir(parents=True)
+    with files.held(runs / "redis" / "keeper.lock"), pytest.raises(RunFolderError, match="another demo runs"):
+        RunFolder.fresh()
+    assert (runs / "redis").is_dir()
 
 
 def test_a_folder_that_cannot_be_written_is_named(runs: Path) -> None:
