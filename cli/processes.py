@@ -22,7 +22,6 @@ from shutil import which
 from types import FrameType
 from typing import IO
 
-from redis_components.embedded import data_dir
 from redis_components.embedded.child_process import ChildProcess
 from redis_components.embedded.files import free_port, is_free
 from redis_components.errors import TrawlError
@@ -286,7 +285,6 @@ def answers(port: int) -> bool:
 FLOWER_PORT = 5555  # Flower's own default
 EXPORTER_PORT = 9410  # as `monitoring.exporter`
 FLOWER_CONFIG = Path(FOLDER) / "flowerconfig.py"  # by its place: Flower would read a file of that name in the current folder
-FLOWER_SAVES_MS = 60_000
 HELPER_STOP_S = 5.0  # those that only look have nothing to finish
 
 
@@ -298,18 +296,15 @@ class FlowerAccess:
     user: str = "trawl"
     password: str = field(default_factory=lambda: secrets.token_urlsafe(9), repr=False)
     given: bool = False  # by TRAWL_FLOWER_AUTH: who gave it knows it, and it must not get into a journal
-    kept: bool = False
 
     @classmethod
-    def on(cls, port: int, *, kept: bool = False) -> FlowerAccess:
-        """With TRAWL_FLOWER_AUTH (`user:password`), else a new password; `kept`: it will be on this port again, and keeps what it
-        knows until then. Raises ConfigError.
-        """
+    def on(cls, port: int) -> FlowerAccess:
+        """With TRAWL_FLOWER_AUTH (`user:password`), else a new password. Raises ConfigError."""
         given = Flower.read().flower_auth
         if given is None:
-            return cls(port=port, kept=kept)
+            return cls(port=port)
         user, _, password = given.get_secret_value().partition(":")
-        return cls(port=port, user=user, password=password, given=True, kept=kept)
+        return cls(port=port, user=user, password=password, given=True)
 
     @property
     def how_to_log_in(self) -> str:
@@ -362,7 +357,7 @@ def node_services(flower: FlowerAccess, page: PageAccess) -> list[Service]:
         Service(name="beat", command=_celery("beat", "--loglevel=INFO"), stop_s=HELPER_STOP_S, role="beat"),
         Service(
             name="flower",
-            command=_celery("flower", "--address=127.0.0.1", f"--port={flower.port}", f"--conf={FLOWER_CONFIG}", *_kept(flower)),
+            command=_celery("flower", "--address=127.0.0.1", f"--port={flower.port}", f"--conf={FLOWER_CONFIG}"),
             environment={"FLOWER_BASIC_AUTH": f"{flower.user}:{flower.password}"},  # not where `ps` shows it
             stop_s=HELPER_STOP_S,
         ),
@@ -373,12 +368,6 @@ def node_services(flower: FlowerAccess, page: PageAccess) -> list[Service]:
             stop_s=HELPER_STOP_S,
         ),
     ]
-
-
-def _kept(flower: FlowerAccess) -> tuple[str, ...]:
-    """Its tasks outlive its restart: kept each minute and at its end, in a file of its port, for a machine may have several."""
-    db = data_dir() / f"flower-{flower.port}"
-    return ("--persistent=True", f"--db={db}", f"--state-save-interval={FLOWER_SAVES_MS}") if flower.kept else ()
 
 
 def _project() -> dict[str, str]:

@@ -127,7 +127,7 @@ def systemd(
 
     if not variable("TRAWL_REDIS_URL"):
         raise ConfigError("TRAWL_REDIS_URL is not set: write it to .env first; services of a machine need a Redis that stays")
-    services = node_services(FlowerAccess.on(FLOWER_PORT, kept=True), PageAccess.on(EXPORTER_PORT))
+    services = node_services(FlowerAccess.on(FLOWER_PORT), PageAccess.on(EXPORTER_PORT))
     commands = {service.name: [word for word in service.command if not word.startswith("--hostname=")] for service in services}
     if any(variable(name) for name in ("TRAWL_API_ACT_TOKEN", "TRAWL_API_READ_TOKEN")):
         commands["api"] = own_module("monitoring.api")

@@ -109,7 +109,7 @@ def run_fleet(
     interrupts.listen()
     if variable("TRAWL_LOG_STREAM") is None:
         os.environ["TRAWL_LOG_STREAM"] = "WARNING"  # of crawlers; everything is in their files
-    flower = FlowerAccess.on(take(port_flower), kept=port_flower != 0)
+    flower = FlowerAccess.on(take(port_flower))
     page = PageAccess.on(take(port_exporter))
     first = runs_here()
     _warn_of_what_is_missing()

@@ -8,7 +8,7 @@ import pytest
 
 from cli.commands.scale import parse_sizes, sentence
 from cli.names import parse_since
-from cli.processes import FlowerAccess, PageAccess, node_services
+from cli.processes import FlowerAccess
 from cli.views.output import duration
 from redis_components.errors import ConfigError
 
@@ -79,9 +79,6 @@ def test_flower_gets_a_new_password_each_time_unless_one_is_given(monkeypatch: p
     assert len(one.password) >= 12
     monkeypatch.setenv("TRAWL_FLOWER_AUTH", "me:se:cret")
     given = FlowerAccess.on(5555)
-    for access, is_kept in ((given, False), (FlowerAccess.on(5555, kept=True), True)):
-        command = next(one.command for one in node_services(access, PageAccess.on(0)) if one.name == "flower")
-        assert any(word.endswith("/flower-5555") for word in command) is is_kept
     assert (given.user, given.password) == ("me", "se:cret")
 
 
