@@ -30,7 +30,7 @@ from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.variables import load_env_file, variable
 
 from .command_table import COMMANDS, in_present_words, is_changing, short_help, words_of_command
-from .views.options import prepare_typer, refusal
+from .views.options import prepare_typer
 from .views.output import complain, echo
 
 DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
@@ -178,7 +178,7 @@ def _complain(error: Exception) -> int:
     if _shows_tracebacks():
         echo(traceback.format_exc().rstrip(), stderr=True)
     if isinstance(error, TyperException):
-        if line := refusal(error):  # without one typer has shown the help
+        if line := error.format_message():  # without one typer has shown the help
             complain(f"{_one_line(line)} (trawl --help, trawl COMMAND --help)")
         return WRONG_USE
     if isinstance(error, TrawlError) or _is_of_reader(error, "ReaderError"):

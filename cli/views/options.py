@@ -5,7 +5,6 @@ typer shows types of Python and sentences of its validator, and loads pydantic f
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -13,7 +12,6 @@ import typer
 from typer import core
 from typer._click import Context
 from typer._coercion import RuntimeParam, TypeDescriptor, build_runtime_param
-from typer.exceptions import TyperException
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
@@ -38,15 +36,6 @@ Contact = Annotated[
 AllowPrivate = Annotated[bool, typer.Option("--allow-private", help="Allow a private address, for a forum in your own network.")]
 
 _NAMES = {"site": "SITE", "since": "WHEN", "service": "SERVICE", "file": "FILE"}  # by the parameter's name; others: TEXT
-_REFUSALS: dict[str, Callable[[Any, dict[str, Any]], str]] = {  # pydantic's types of errors, with the value and their context
-    "int_parsing": lambda value, _: f"{value!r} is not a whole number",
-    "int_from_float": lambda value, _: f"{value!r} is not a whole number",
-    "float_parsing": lambda value, _: f"{value!r} is not a number",
-    "bool_parsing": lambda value, _: f"{value!r} is neither true nor false",
-    "greater_than_equal": lambda value, context: f"{value} is too small: at least {context['ge']}",
-    "less_than_equal": lambda value, context: f"{value} is too large: at most {context['le']}",
-    "value_error": lambda _, context: str(context["error"]),
-}
 
 
 def command_group(**given: Any) -> typer.Typer:
@@ -101,14 +90,3 @@ def _type_in_words(param: Any, _context: Any) -> str:
         return "FILE"
     known = {int: "N", float: "NUMBER"}
     return known.get(kind.annotation) or _NAMES.get(param.name, "TEXT")
-
-
-def refusal(error: TyperException) -> str:
-    """Return the sentence for wrong use, with pydantic's words replaced; "" where typer has shown the help instead."""
-    message = error.format_message()
-    faults: Callable[[], list[dict[str, Any]]] | None = getattr(error.__cause__, "errors", None)
-    if faults is None:
-        return message
-    fault = faults()[0]
-    words = _REFUSALS.get(fault["type"])
-    return message.replace(str(fault["msg"]), words(fault["input"], fault.get("ctx", {}))) if words else message
