@@ -25,7 +25,7 @@ from tests.unit.monitoring.metrics.test_metrics import CRAWL, CRAWLER, NOW, VIEW
 from workers.overview import Overview, problems
 from workers.raw_pages.store import RawPage, RawStore
 from workers.state.group_runs import GroupRun, GroupRuns, Member, RunState, Verdict, newest_of_groups
-from workers.state.history import MemberRow
+from workers.state.history import MemberRow, Run, RunBy, Runs
 from workers.state.nodes import NodeRecord
 
 EVIL = "<script>alert('x')</script>\x1b[2J\u202e\""
@@ -90,6 +90,12 @@ def test_a_crawler_shows_the_end_of_its_log_and_a_foreign_one_where_it_is(redis_
     assert "\x1b" not in html
     with pytest.raises(NotThere):
         views.crawler(reading(redis_client), "../../etc/passwd")
+
+
+def test_a_process_that_goes_on_has_no_end_on_the_pages_of_its_crawler_and_service(redis_client: redis.Redis) -> None:
+    Runs(redis_client).add(Run(id="forum_list/0#1.1", spider="forum_list", by=RunBy.FLEET, number=0, pid=4711, started_at=NOW))
+    for html in (views.crawler(reading(redis_client), "forum_list/0"), views.service(reading(redis_client), "forum_list")):
+        assert "None is stored" not in _Text(html).text
 
 
 def test_dead_letters_are_shown_with_payload_and_reason_and_all_of_it_is_text(redis_client: redis.Redis) -> None:
