@@ -113,7 +113,6 @@ LONG = re.compile(  # left out of `make test`, where a shorter form or another v
       | test_secrets_of_one_site\.py::test_(a_place_that_is_also_allowed|a_cookie_that_a_site_sets)
       | test_private_addresses\.py::test_(a_site_file_or_the_operator|a_redirect_to_a_private_name)
       | test_exporter_process\.py::test_(it_starts_before|without_a_url|a_wrong_redis_url)
-      | test_demo\.py::test_on_a_terminal_there_is_a_live_screen
       | test_scheduler_crawl\.py::test_sigterm_in_the_middle
       | test_scrapy_redis_project\.py::test_the_project_gives_the_same
       | test_service_redis\.py::test_a_project_that_names_no_namespace

@@ -23,7 +23,7 @@ from tests.unit.redis_components import test_fuzzed_records as records
 GROUPS = {
     "records": (
         *("act", "note", "hold", "roll", "crawl", "node", "crawler", "autoscaling", "round", "size", "version", "job"),
-        *("declared service", "API body", "metrics of a record", "shown arguments", "label", "celery envelope"),
+        *("declared service", "API body", "metrics of a record", "shown arguments", "celery envelope"),
     ),
     "packed": ("codec", "start task", "part of a backup", "item of the stream"),
     "configuration": ("trawl.toml", "scrapy.cfg", "requirements.txt", "consumer", "filter"),
@@ -49,8 +49,6 @@ def _of_text(name: str) -> Target:
 
     def read(raw: bytes) -> None:
         text = raw.decode("utf-8", "replace")
-        if name == "label" and not (text.isprintable() or "\n" in text):
-            return
         with suppress(*refusals):
             reader(folder, text)
 

@@ -11,7 +11,7 @@ from redis.exceptions import ClusterError, NoPermissionError, OutOfMemoryError, 
 
 from forums.spiders import base
 from forums.spiders.base import ForumSpider
-from redis_components.connection import SLOWEST_RETRY_S
+from redis_components.server.scripts import SLOWEST_RETRY_S
 
 REFUSALS = [
     redis.ConnectionError("away"),
