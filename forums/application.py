@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from redis_components.keys import CrawlKeys
     from workers.environment.declaration import Variables
     from workers.process.page_at_work import PageAtWork
-    from workers.state.history import MemberRow
+    from workers.state.group_runs import EndedMember
 
     from .overview.model import ForumSitesReader
 
@@ -277,7 +277,7 @@ def sites_reader(client: redis.Redis) -> ForumSitesReader:
     return ForumSitesReader(client)
 
 
-def stored_members(spider: str, group: str | None, limit: int, *, longest_s: float | None = None) -> list[MemberRow] | None:
+def stored_members(spider: str, group: str | None, limit: int, *, longest_s: float | None = None) -> list[EndedMember] | None:
     """Return the latest rows of a spider in the table `run_members`. Raises StorageError."""
     from forums.storage import RunHistory
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from workers.environment.declaration import Variables
     from workers.overview.reader import SitesReader
     from workers.process.page_at_work import PageAtWork
-    from workers.state.history import MemberRow
+    from workers.state.group_runs import EndedMember
 
     from .breaker.hosts import Verdict
 
@@ -167,7 +167,7 @@ class Application:
         limit: int,  # noqa: ARG002
         *,
         longest_s: float | None = None,  # noqa: ARG002
-    ) -> list[MemberRow] | None:
+    ) -> list[EndedMember] | None:
         """Return the latest outcomes of a spider in runs (of a group) that its database has, the youngest first; None where there
         is no database. Raises TrawlError, also where that takes more than `longest_s`.
         """

@@ -4,21 +4,23 @@ copied into the event log, and a copy of the operators' settings.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import msgspec
 from sqlalchemy import Column, Connection, MetaData, Table, delete, insert, inspect, select
 from sqlalchemy.schema import CreateTable
 
-from workers.state.history import MemberRow
+from redis_components.server.untrusted_values import decoded
+from workers.state.group_runs import EndedMember, Verdict
 
 from .database import Database
 from .schema.dialects import NAME, TEXT, UtcDateTime
 from .schema.tables import event_outputs as outputs
 from .schema.tables import run_members as members
 from .write.changes import Change, Position, append, lock_writers, note_position, reserved
-from .write.upsert import store_newest
+from .write.upsert import newest
 
 MOST_MEMBERS, MEMBER_DAYS = 1_000_000, 400
 
@@ -29,17 +31,17 @@ class RunHistory:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def write_members(self, rows: Sequence[MemberRow]) -> None:
+    def write_members(self, ended: Sequence[EndedMember]) -> None:
         """Upsert by run and spider."""
-        if rows:
+        if ended:
             with self._database.writing() as connection:
-                store_newest(connection, members, rows)
+                connection.execute(newest(members, connection.dialect.name), [_row(one) for one in ended])
 
-    def members(self, spider: str, group: str | None, limit: int) -> list[MemberRow]:
+    def members(self, spider: str, group: str | None, limit: int) -> list[EndedMember]:
         """Return the latest outcomes of a spider, or those in runs of a group, the youngest first."""
         query = select(members).where(members.c.spider == spider).order_by(members.c.ended_at.desc()).limit(limit)
         query = query.where(members.c.of_group == group) if group is not None else query
-        return [MemberRow(**row._mapping) for row in self._database.rows(query)]
+        return [_member(row._mapping) for row in self._database.rows(query)]
 
     def prune(self, now: datetime) -> int:
         """Drop members of runs after 400 days, and the oldest above a million. Return their number."""
@@ -51,6 +53,34 @@ class RunHistory:
                 return 0  # nearly always: do not lock out the writers
         with self._database.writing() as connection:
             return connection.execute(delete(members).where(age <= bound)).rowcount
+
+
+def _row(one: EndedMember) -> dict[str, Any]:
+    texts = {"run": one.run, "spider": one.spider, "of_group": one.group, "verdict": str(one.verdict), "reason": one.reason}
+    return {
+        **{name: text.replace("\0", "") for name, text in texts.items()},
+        "pages": one.pages,
+        "scraped": one.items,
+        "errors": one.errors,
+        "seconds": one.seconds,
+        "fields": msgspec.json.encode(one.fields).decode(),
+        "started_at": datetime.fromtimestamp(one.started_at, UTC),
+        "ended_at": datetime.fromtimestamp(one.ended_at, UTC),
+    }
+
+
+def _member(row: Mapping[Any, Any]) -> EndedMember:
+    """Return a member as it was, but for its page and traceback."""
+    named = {name: row[name] for name in ("run", "spider", "reason", "pages", "errors", "seconds")}
+    return EndedMember(
+        **named,
+        group=row["of_group"],
+        verdict=Verdict(row["verdict"]),
+        items=row["scraped"],
+        fields=decoded(row["fields"], dict[str, float]),
+        started_at=row["started_at"].timestamp(),
+        ended_at=row["ended_at"].timestamp(),
+    )
 
 
 def stream_position(database: Database, key: str) -> Position | None:

@@ -19,7 +19,7 @@ from forums.storage.history import log_stream, stream_position
 from forums.storage.write.changes import Change, FleetKind, FleetRow, Position
 from redis_components.errors import ConfigError
 from redis_components.server.printable import in_one_line
-from workers.state.history import ended_members, member_rows, settle_members
+from workers.state.history import ended_members, readable_members, settle_members
 from workers.state.keys import MOST_WAITING, FleetKeys
 from workers.state.registry import Registry
 from workers.state.reports import Act, Note
@@ -40,7 +40,7 @@ def store_members(client: redis.Redis, database: Database) -> None:
     for _ in range(MOST_BATCHES):
         if not (entries := ended_members(client, BATCH)):
             break
-        history.write_members(member_rows(entries))
+        history.write_members(readable_members(entries))
         settle_members(client, entries)
     if time.monotonic() - _pruned_at.get(database.name, -PRUNE_S) >= PRUNE_S:
         history.prune(datetime.now(UTC))

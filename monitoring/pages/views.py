@@ -15,8 +15,8 @@ from workers.application import application
 from workers.logs.slot_log import LogLine, is_routine, last_lines, slot_logs
 from workers.overview import WELL, Overview, ServiceView, calm, problems
 from workers.overview.samples import History
-from workers.state.group_runs import Member
-from workers.state.history import MemberRow, Run, latest, of_row
+from workers.state.group_runs import EndedMember, Member
+from workers.state.history import Run, latest
 from workers.state.registry import CrawlerRecord
 from workers.state.rolls import RollState
 
@@ -186,12 +186,12 @@ def nights_of(spider: str, group: str, recent: list[Member]) -> tuple[list[Membe
     """Return the outcomes of a member in runs of its group: those that the database has, and the `recent` ones; and "" or why the
     stored ones are missing.
     """
-    stored, trouble = list[MemberRow](), ""
+    stored, trouble = list[EndedMember](), ""
     try:
         stored = application().stored_members(spider, group, NIGHTS_SHOWN, longest_s=LONGEST_S) or []
     except TrawlError as error:
         trouble = str(error)
-    found = {round(one.ended_at, 2): one for one in (*map(of_row, stored), *recent)}
+    found: dict[float, Member] = {round(one.ended_at, 2): one for one in (*stored, *recent)}
     return list(found.values()), trouble
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import quote
@@ -24,8 +23,8 @@ from tests.support.items import at, forum, post, wire
 from tests.unit.monitoring.metrics.test_metrics import CRAWL, CRAWLER, NOW, VIEW, viewed
 from workers.overview import Overview, problems
 from workers.raw_pages.store import RawPage, RawStore
-from workers.state.group_runs import GroupRun, GroupRuns, Member, RunState, Verdict, newest_of_groups
-from workers.state.history import MemberRow, Run, RunBy, Runs
+from workers.state.group_runs import EndedMember, GroupRun, GroupRuns, Member, RunState, Verdict, newest_of_groups
+from workers.state.history import Run, RunBy, Runs
 from workers.state.nodes import NodeRecord
 
 EVIL = "<script>alert('x')</script>\x1b[2J\u202e\""
@@ -187,21 +186,18 @@ def test_the_verdicts_of_a_groups_nights_are_a_table_whose_bad_ones_come_first(r
     assert not [link for html in (page, member) for link in _Text(html).links if link.startswith("javascript")]
     assert "<script>alert" not in page + member
     with Database.from_url(f"sqlite:///{tmp_path}/none.db") as database:
-        day = timedelta(days=1)
         nights = [
-            MemberRow(
+            EndedMember(
                 run=f"brands-old-{n}",
                 spider="books",
-                of_group="brands",
-                verdict="fine",
-                reason="",
+                group="brands",
+                verdict=Verdict.FINE,
                 pages=n,
-                scraped=777,
-                errors=0,
+                items=777,
                 seconds=1.0,
-                fields='{"name": 0.5}',
-                started_at=datetime.now(UTC) - n * day,
-                ended_at=datetime.now(UTC) - n * day,
+                fields={"name": 0.5},
+                started_at=NOW - n * 86_400,
+                ended_at=NOW - n * 86_400,
             )
             for n in range(10, 100)
         ]

@@ -16,12 +16,11 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-import msgspec
 import redis
 
 from redis_components.server.untrusted_values import Count, Epoch, JsonRecord, decoded, server_time
 
-from .group_runs import EndedMember, Member, Verdict
+from .group_runs import EndedMember
 from .keys import MOST_WAITING, FleetKeys
 from .registry import CrawlerRecord, Registry
 
@@ -125,23 +124,6 @@ def _as_heard(run: Run, record: CrawlerRecord | None, now: float) -> Run:
     return replace(run, pages=record.pages, items=record.items, peak_rss_bytes=peak)
 
 
-class MemberRow(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of a member of a run (`workers.state.group_runs`)."""
-
-    run: str
-    spider: str
-    of_group: str
-    verdict: str
-    reason: str
-    pages: int
-    scraped: int
-    errors: int
-    seconds: float
-    fields: str
-    started_at: datetime
-    ended_at: datetime
-
-
 LONGEST_NAME = 255
 
 
@@ -159,46 +141,13 @@ def settle_members(client: redis.Redis, stored: Iterable[bytes]) -> None:
         pipe.execute()
 
 
-def member_rows(entries: Iterable[bytes]) -> list[MemberRow]:
-    """Convert members that are over for the database, without what is none."""
-    rows = []
+def readable_members(entries: Iterable[bytes]) -> list[EndedMember]:
+    """Return the members of these entries, without what is none, or what no database stores."""
+    found = []
     for text in entries:
-        try:
+        with suppress(ValueError, OverflowError, OSError):  # also of an impossible time
             one = decoded(text, EndedMember)
-            started_at, ended_at = (datetime.fromtimestamp(at, UTC) for at in (one.started_at, one.ended_at))
-        except (ValueError, OverflowError, OSError):
-            continue
-        if max(map(len, (one.run, one.spider, one.group))) > LONGEST_NAME:  # as Trawl writes none, and MySQL stores none
-            continue
-        clean = {name: getattr(one, name).replace("\0", "") for name in ("run", "spider", "reason")}
-        rows.append(
-            MemberRow(
-                **clean,
-                of_group=one.group.replace("\0", ""),
-                verdict=str(one.verdict),
-                pages=one.pages,
-                scraped=one.items,
-                errors=one.errors,
-                seconds=one.seconds,
-                fields=msgspec.json.encode(one.fields).decode(),
-                started_at=started_at,
-                ended_at=ended_at,
-            )
-        )
-    return rows
-
-
-def of_row(row: MemberRow) -> Member:
-    """Return a member as it was, but for its page and traceback."""
-    return Member(
-        spider=row.spider,
-        verdict=Verdict(row.verdict),
-        reason=row.reason,
-        pages=row.pages,
-        items=row.scraped,
-        errors=row.errors,
-        seconds=row.seconds,
-        fields=decoded(row.fields, dict[str, float]),
-        started_at=row.started_at.timestamp(),
-        ended_at=row.ended_at.timestamp(),
-    )
+            datetime.fromtimestamp(one.started_at, UTC), datetime.fromtimestamp(one.ended_at, UTC)
+            if max(map(len, (one.run, one.spider, one.group))) <= LONGEST_NAME:
+                found.append(one)
+    return found

@@ -18,8 +18,8 @@ from tests.support.redis_server import RedisServer
 from workers.process.exit_kinds import Exit
 from workers.process.heartbeat import Heartbeat
 from workers.process.run_recorder import RunRecorder, report_run
-from workers.state.group_runs import GroupRun, GroupRuns, Member, Verdict
-from workers.state.history import Run, RunBy, Runs, latest, of_row
+from workers.state.group_runs import EndedMember, GroupRun, GroupRuns, Member, Verdict
+from workers.state.history import Run, RunBy, Runs, latest
 from workers.state.keys import FleetKeys
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry, Renewal, Slot
 
@@ -131,9 +131,11 @@ def test_members_of_runs_are_kept_for_months_and_read_again(
     history = RunHistory(database)
     rows = history.members("books", "shops", 10)
     assert [row.run[-15:-7] for row in rows] == ["20260103", "20260102", "20260101"]
-    assert (rows[0].verdict, rows[0].reason, rows[0].scraped) == ("no_items", "no  item", 0)
-    again = of_row(rows[1])
-    assert again == replace(night(2)[1], traceback="", started_at=again.started_at, ended_at=again.ended_at)
+    assert (rows[0].verdict, rows[0].reason, rows[0].items) == ("no_items", "no  item", 0)
+    again = rows[1]
+    run, one = night(2)
+    times = {"started_at": again.started_at, "ended_at": again.ended_at}
+    assert again == EndedMember(**{**vars(one), "traceback": "", "run": run.id, "group": run.group, **times})
     assert again.ended_at == pytest.approx(night(2)[1].ended_at, abs=0.001)
     assert history.members("books", "others", 10) == []
     assert len(history.members("books", None, 2)) == 2

@@ -9,10 +9,9 @@ import pytest
 from sqlalchemy import Table, make_url
 from sqlalchemy.schema import CreateTable
 
-from forums.storage import Check, Comment, Forum, Post, Scan, checks, comments, forums, posts, run_members, scans
+from forums.storage import Check, Comment, Forum, Post, Scan, checks, comments, forums, posts, scans
 from forums.storage.database import VERSION, mismatch
 from forums.storage.schema.tables import metadata
-from workers.state.history import MemberRow
 
 OWN = {  # columns that no record has: the writer works them out
     "posts": {
@@ -29,7 +28,6 @@ OWN = {  # columns that no record has: the writer works them out
     "forums": {"first_seen_at"},
     "scans": set(),
     "checks": {"post_id", "whole_at", "gone_at"},
-    "run_members": set(),
 }
 ELSEWHERE = {  # fields that are no columns
     "posts": {"deleted"},
@@ -47,7 +45,6 @@ ELSEWHERE = {  # fields that are no columns
         (Forum, forums),
         (Scan, scans),
         (Check, checks),
-        (MemberRow, run_members),
     ],
 )
 def test_each_field_of_a_record_is_a_column_of_its_table(record: type, table: Table) -> None:
