@@ -6,7 +6,7 @@ import re
 import unicodedata
 from datetime import date
 
-from .words import TABLES, in_english, in_known_words
+from .words import DIRECTIONS, TABLES, in_english, in_known_words
 
 _ERAS = {"明治": 1867, "大正": 1911, "昭和": 1925, "平成": 1988, "令和": 2018, "民國": 1911, "民国": 1911}  # their year 0
 _ERA = re.compile(rf"({'|'.join(_ERAS)})\s*(元|\d{{1,3}})\s*年")
@@ -43,7 +43,6 @@ _YEAR_BEFORE = re.compile(
     r"(?:(\d{1,2})\.?\s+([^\W\d_]{3,})|([^\W\d_]{3,})\.?\s+(\d{1,2})(?:\((?:an?|ean)\)|(?:an?|ean)?\b))"
 )
 """`2026 წლის 20 ნოემბერი`, `2026(e)ko azaroaren 20a`: a word between the year and the day."""
-_DIRECTIONS = re.compile("[\u200b\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]")
 _BUDDHIST = re.compile(
     r"(?<=\d[./-])2[45]\d\d(?!\d)|(?<!\d)2[45]\d\d(?=([./-])\d{1,2}\1\d{1,2}(?!\d))|(?<=[^\W\d]{3}[\s.,-])2[45]\d\d(?=$|[\s,])"
 )
@@ -102,14 +101,9 @@ def of_tens(text: str) -> int:
     return (10 * (_SIGNS.find(tens) if tens else 1) if ten else 0) + (_SIGNS.find(ones) if ones else 0)
 
 
-def without_directions(text: str) -> str:
-    """Return the text without marks of its direction, which boards put between the numbers of a date."""
-    return text if text.isascii() else _DIRECTIONS.sub("", text)
-
-
 def common(text: str) -> str:
     """Return a date of any script and calendar in the forms that `dates_in_text` finds."""
-    text = _NUMBER.sub(_ascii, without_directions(text))
+    text = _NUMBER.sub(_ascii, DIRECTIONS.sub("", text))
     text = _in_common_era(text)
     english = in_english(text)
     if english != text or (known := in_known_words(text)) == text:  # as most texts of a page

@@ -13,9 +13,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from .dates_in_text import Spotted, aged, spotted
-from .normalised import without_directions
 from .post_calendar import Calendar, order_of
-from .words import TABLES, in_english
+from .words import DIRECTIONS, TABLES, in_english
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _OF_MAIL = re.compile(r"(?:[A-Z][a-z]{2}, ?)?\d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d(?::\d\d)? (?:[+-]\d{4}|GMT|UTC?|Z)")
@@ -72,7 +71,8 @@ class DateReader:
         """Return the time in a text or number, in UTC, or None; and True if it is absolute, False for one like "2 hours ago"."""
         if isinstance(value, bool) or value is None:
             return None, False
-        text = " ".join(without_directions(str(value)).split())
+        text = str(value)
+        text = " ".join((text if text.isascii() else DIRECTIONS.sub("", text)).split())
         if not text or len(text) > _LONGEST:
             return None, False
         try:

@@ -12,6 +12,8 @@ from typing import Any
 
 TABLES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
 """Words of dates in the languages of forums."""
+DIRECTIONS = re.compile("[\u200b\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]")
+"""Marks of a text's direction, which boards put between the numbers of a date."""
 _UNSPACED = "\u0e00"  # scripts from here on do not part all words
 
 
