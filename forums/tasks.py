@@ -168,7 +168,7 @@ def notify_alarms() -> dict[str, str]:
 
 
 def _moment(text: str | None) -> datetime | None:
-    from forums.records.items import moment_of
+    from forums.records.tasks_and_items import moment_of
 
     try:
         return None if text is None else moment_of(text)

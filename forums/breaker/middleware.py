@@ -21,7 +21,7 @@ from forum_reader.definition.origins import elsewhere
 from forum_reader.page import soft_block
 from forum_reader.page.soft_block import BlockVerdict, Cause
 from forums.raw_pages import prune_here
-from forums.records.items import file_digest, now_in_reading
+from forums.records.tasks_and_items import file_digest, now_in_reading
 from forums.sites import PageGone, Site, SiteError, UnreadablePage, site_in_use
 from forums.sites.http.politeness import NotAllowed
 from redis_components.frontier.holds import HoldKind

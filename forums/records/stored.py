@@ -26,7 +26,7 @@ from forums.state.keys import ForumCrawlKeys
 from redis_components.errors import TrawlError
 from redis_components.keys import CrawlKeys
 
-from .start_tasks import ReadMode, ScanMode
+from .tasks_and_items import ReadMode, ScanMode
 
 if TYPE_CHECKING:
     from forum_reader.reading.read_page import ListedThread

@@ -6,18 +6,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import redis
+from sqlalchemy import ColumnElement, extract, func, literal, select, text, update
 
 from forums import FORUM_DETAIL, FORUM_LIST
-from forums.records.start_tasks import NEWEST_FIELDS, ForumTask, PostTask, encode, thread_id
 from forums.records.stored import BACKFILL, scan_task
+from forums.records.tasks_and_items import NEWEST_FIELDS, ForumTask, PostTask, encode, thread_id
 from forums.sites import Site, load_all, load_site
 from forums.state.forum_states import Ledger, Spent
 from forums.state.keys import script
 from forums.storage import Database
-from forums.storage.read.site_figures import DueThread, take_due
+from forums.storage.schema.dialects import UtcDateTime
+from forums.storage.schema.tables import posts
 from redis_components.admin.inspector import keys_in
 from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys
@@ -133,3 +137,54 @@ def _move_history(client: redis.Redis, keys: CrawlKeys, left: dict[str, int]) ->
         return {}
     counts = script("move_later")(client, keys, {"most": AT_ONCE, "sites": operands})
     return dict(zip(operands[::2], counts, strict=True))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DueThread:
+    """A thread whose check is due."""
+
+    id: str
+    forum_id: str | None
+    url: str
+
+
+def take_due(
+    database: Database, site: str, now: datetime, *, limit: int, lease: timedelta, force: bool = False
+) -> list[DueThread]:
+    """Take at most `limit` threads of a site whose check is due at `now` (`force`: the threads checked longest ago), the most
+    overdue first, relative to the time between their checks. A thread is due again after `lease`, unless its check is stored
+    before that. Raises StorageError.
+    """
+    if limit < 1:
+        return []
+    query = select(posts.c.id, posts.c.forum_id, posts.c.url).where(posts.c.site == site)
+    if force:
+        query = query.where(posts.c.deleted_at.is_(None)).order_by(
+            posts.c.checked_at.is_not(None), posts.c.checked_at, posts.c.id
+        )
+    else:
+        query = query.where(posts.c.next_check_at <= now).order_by(_overdue(database.engine.dialect.name, now).desc(), posts.c.id)
+    with database.writing() as connection:
+        found = [
+            DueThread(id=row.id, forum_id=row.forum_id or None, url=row.url) for row in connection.execute(query.limit(limit))
+        ]
+        if found:
+            taken = posts.c.site == site, posts.c.id.in_([one.id for one in found])
+            connection.execute(update(posts).where(*taken).values(next_check_at=now + lease))
+    return found
+
+
+def _overdue(dialect: str, now: datetime) -> ColumnElement[float]:
+    """Return the time since a thread's last check, as a multiple of its check interval (plus a second, against zero)."""
+
+    def days(moment: Any) -> Any:
+        match dialect:
+            case "sqlite":
+                return func.julianday(moment)
+            case "mysql":  # a float: MySQL divides whole numbers to four digits only
+                return func.timestampdiff(text("MICROSECOND"), text("'2000-01-01'"), moment) / text("86400e6")
+            case _:
+                return extract("epoch", moment) / 86_400.0
+
+    checked = days(posts.c.checked_at)
+    return (days(literal(now, UtcDateTime)) - checked) / (days(posts.c.next_check_at) - checked + 1 / 86_400)  # type: ignore[no-any-return]

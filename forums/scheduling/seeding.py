@@ -13,7 +13,7 @@ import redis
 
 from forums import FORUM_DETAIL, FORUM_LIST
 from forums.environment import Scheduling
-from forums.records.start_tasks import NEWEST_FIELDS, NO_FORUMS, ForumTask, Part, PostTask, encode, thread_id
+from forums.records.tasks_and_items import NEWEST_FIELDS, NO_FORUMS, ForumTask, Part, PostTask, encode, thread_id
 from forums.sites import Site, SiteError, load_all, load_site
 from forums.state.database_state import DatabaseClaim
 from forums.state.forum_states import ForumStates, Ledger, Spent
@@ -174,7 +174,7 @@ def _recall_threads(client: redis.Redis) -> None:
     """Put the records of stored threads back before a scan looks for them: Redis has forgotten them, or nothing is stored yet."""
     from forums.storage.database import Database  # SQLAlchemy
     from forums.storage.engine import StorageError
-    from forums.storage.read.site_figures import recall
+    from forums.storage.history import recall
 
     try:
         database = Database.from_url()

@@ -25,8 +25,7 @@ from forum_reader.reading.read_page import CommentsPage, ListedThread, ListPage,
 from forum_reader.reading.reading_budget import TooMuchHere
 from forums.breaker.middleware import watch_of
 from forums.records import FORUM_WRITER
-from forums.records.items import file_digest
-from forums.records.start_tasks import NEWEST_FIELDS
+from forums.records.tasks_and_items import NEWEST_FIELDS, file_digest
 from forums.sites import PageGone, Site, SiteError, UnreadablePage, isolated, site_in_use
 from forums.state.keys import ForumFleetKeys
 from redis_components.scrapy_glue.page_tracker import current_page

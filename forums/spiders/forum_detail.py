@@ -14,8 +14,7 @@ from forum_reader.reading.read_page import CommentsPage, MoreComments, ThreadPag
 from forums import FORUM_DETAIL
 from forums.breaker.middleware import MISSING, SiteBlocked
 from forums.breaker.missing import site_of_task
-from forums.records.items import comment_item, file_digest, now_in_reading, post_item, utc_now, with_listed
-from forums.records.start_tasks import PostTask
+from forums.records.tasks_and_items import PostTask, comment_item, file_digest, now_in_reading, post_item, utc_now, with_listed
 from forums.sites import PageGone, Site, UnreadablePage, site_in_use
 from redis_components.scheduler import set_aside
 from redis_components.scrapy_glue.conditional import is_unchanged

@@ -13,9 +13,8 @@ from scrapy.spidermiddlewares.httperror import HttpError
 from forum_reader.reading.read_page import IndexPage, ListedForum, ListedThread, ListPage
 from forums import FORUM_DETAIL, FORUM_LIST
 from forums.breaker.missing import site_of_task
-from forums.records.items import file_digest, forum_item, moment_of, scan_item, stamp, utc_now
-from forums.records.start_tasks import INDEX, RECENT, ForumTask
 from forums.records.stored import FrontRow, Marks
+from forums.records.tasks_and_items import INDEX, RECENT, ForumTask, file_digest, forum_item, moment_of, scan_item, stamp, utc_now
 from forums.sites import Site, UnreadablePage, site_in_use
 from forums.state import database_state
 from forums.state.database_state import ThreadRecord

@@ -12,9 +12,20 @@ from scrapy.utils.asyncio import sleep
 
 from forum_reader.reading.page_rows import RecentMessage, RecentPage
 from forum_reader.reading.read_page import ReadComment, ReadPost
-from forums.records.items import comment_item, file_digest, post_item, scan_item, stamp, utc_now
-from forums.records.start_tasks import RECENT, PostTask, encode, is_wide, thread_id
 from forums.records.stored import Marks, read_marks
+from forums.records.tasks_and_items import (
+    RECENT,
+    PostTask,
+    comment_item,
+    encode,
+    file_digest,
+    is_wide,
+    post_item,
+    scan_item,
+    stamp,
+    thread_id,
+    utc_now,
+)
 from forums.sites import Site, UnreadablePage, site_in_use
 from forums.state import database_state
 from forums.state.database_state import ThreadRecord

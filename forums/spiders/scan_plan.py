@@ -21,9 +21,8 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from forum_reader.reading.read_page import NO_SIGN, ListedThread
-from forums.records.items import stamp
-from forums.records.start_tasks import ListMode, PostTask
 from forums.records.stored import TRAIL, FrontRow, Marks, front_of, retitled, vanished
+from forums.records.tasks_and_items import ListMode, PostTask, stamp
 from forums.state.database_state import ThreadRecord
 
 Order = Literal["activity", "created", "none"]

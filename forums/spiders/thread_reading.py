@@ -19,8 +19,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from forum_reader.reading.read_page import MoreComments, ReadComment, ReadPost
-from forums.records.items import now_in_reading
-from forums.records.start_tasks import Part, ReadMode
+from forums.records.tasks_and_items import Part, ReadMode, now_in_reading
 
 
 def report(

@@ -1,25 +1,45 @@
-"""Records of the fleet in the database: outcomes of members of its runs, the positions up to which Redis streams were
-copied into the event log, and a copy of the operators' settings.
+"""History and state of the fleet, moved from Redis into the database, and back where Redis has forgotten it.
+
+Outcomes of members of runs; actions of operators and of the fleet (the audit, and the notes of `state/reports.py`) as events; a
+copy of the operators' settings; and the records of threads, which are put back, so that known threads are not fetched again.
+
+The position in each stream of actions is stored in the database, in the transaction that writes the events, so each entry becomes
+one event, even if a writer dies or two run at once. A stream that is new to the database is read from its end.
 """
 
 from __future__ import annotations
 
+import logging
+import shlex
+import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any
 
 import msgspec
-from sqlalchemy import Column, Connection, MetaData, Table, delete, insert, inspect, select
+import redis
+from sqlalchemy import Column, Connection, MetaData, Table, delete, insert, inspect, or_, select
 from sqlalchemy.schema import CreateTable
 
+from forums import FORUM_DETAIL
+from forums.state.database_state import CHUNK, DatabaseClaim, ThreadRecord, most_records, put_back, short_token
+from redis_components.admin.inspector import keys_in
+from redis_components.errors import ConfigError
+from redis_components.server.printable import in_one_line
 from redis_components.server.untrusted_values import decoded
 from workers.state.group_runs import EndedMember, Verdict
+from workers.state.history import ended_members, readable_members, settle_members
+from workers.state.keys import MOST_WAITING, FleetKeys
+from workers.state.registry import Registry
+from workers.state.reports import Act, Note
 
 from .database import Database
 from .schema.dialects import NAME, TEXT, UtcDateTime
+from .schema.tables import checks
 from .schema.tables import event_outputs as outputs
 from .schema.tables import run_members as members
-from .write.changes import Change, Position, append, lock_writers, note_position, reserved
+from .write.changes import Change, FleetKind, FleetRow, Position, append, lock_writers, note_position, reserved
 from .write.upsert import newest
 
 MOST_MEMBERS, MEMBER_DAYS = 1_000_000, 400
@@ -136,3 +156,113 @@ def read_operator_state(database: Database, namespace: str) -> OperatorState:
         return msgspec.json.decode(text or "{}", type=OperatorState)
     except msgspec.MsgspecError:
         return {}
+
+
+logger = logging.getLogger(__name__)
+
+
+def recall(client: redis.Redis, database: Database) -> int:
+    """Put back the records of the newest readings, if Redis knows no database; return their number. Call it before a claim.
+
+    Records written since stay. Safe to run concurrently. Raises StorageError and `redis.RedisError`.
+    """
+    if DatabaseClaim(client).holder() is not None or database.found_identity() is None:
+        return 0
+    keys, count = keys_in(client, FORUM_DETAIL), 0
+    whole = or_(checks.c.reason.is_(None), checks.c.gone)
+    stored = database.stream(select(checks).where(whole).order_by(checks.c.finished_at.desc()).limit(most_records()))
+    while rows := list(islice(stored, CHUNK)):
+        put_back(client, keys, {f"{row.site}/{row.post_id}": _record(row) for row in rows})
+        count += len(rows)
+    if count:
+        logger.warning("Redis had forgotten the threads; put back from %s: %d", database.name, count)
+    return count
+
+
+def _record(row: Any) -> ThreadRecord:
+    started_s = int(row.started_at.timestamp())
+    return ThreadRecord(
+        token=short_token(row.token or ""),
+        comments=row.comments if row.total is None else row.total,
+        last_page=0 if row.gone else max(1, row.last_page),
+        last_comment=row.last_comment_id,
+        cursor=row.cursor,
+        hour=started_s // 3600,
+        listed=row.listed,
+        short=row.short,
+        told_at=started_s if row.token is None else None,
+    )
+
+
+BATCH = 200
+MOST_BATCHES = 2 * MOST_WAITING // BATCH  # in a round: entries may be added faster than they are moved
+PRUNE_S = 600.0
+
+_pruned_at: dict[str, float] = {}  # by database, of this process
+
+
+def store_members(client: redis.Redis, database: Database) -> None:
+    """Move members of runs that are over into the (open) database; at intervals drop old ones.
+
+    Raises StorageError and `redis.RedisError`; nothing is lost then.
+    """
+    history = RunHistory(database)
+    for _ in range(MOST_BATCHES):
+        if not (entries := ended_members(client, BATCH)):
+            break
+        history.write_members(readable_members(entries))
+        settle_members(client, entries)
+    if time.monotonic() - _pruned_at.get(database.name, -PRUNE_S) >= PRUNE_S:
+        history.prune(datetime.now(UTC))
+        _pruned_at[database.name] = time.monotonic()
+
+
+_AT_ONCE = 500
+_MOST_STEPS = 20  # in a round; the rest waits for the next one
+_LONGEST = 1_000  # characters of a sentence
+
+
+def log_fleet_notes(client: redis.Redis, database: Database) -> int:
+    """Log the new entries; return the number of events. Raises StorageError and `redis.RedisError`; nothing is lost then."""
+    number = 0
+    for key in (FleetKeys().audit(), FleetKeys().notes()):
+        try:
+            number += _move(client, database, key)
+        except (redis.ResponseError, ConfigError) as error:  # a foreign key or id: the writer's next steps must go on
+            Registry(client).report_error(key, f"none of its entries becomes an event: {error}")
+    return number
+
+
+def _move(client: redis.Redis, database: Database, key: str) -> int:
+    after = stream_position(database, key)
+    if after is None:
+        last: Any = client.xrevrange(key, count=1)
+        log_stream(database, key, None, Position.parse(last[0][0].decode()) if last else Position(0, 0), [])
+        return 0
+    number = 0
+    for _ in range(_MOST_STEPS):
+        entries: Any = client.xrange(key, min=f"({max(after.seq, 0)}-{max(after.place, 0)}", count=_AT_ONCE)
+        if not entries:
+            break
+        found = [change for id_, fields in entries if (change := _change(id_.decode(), fields or {})) is not None]
+        to = Position.parse(entries[-1][0].decode())
+        if not log_stream(database, key, after, to, found):
+            break  # another writer copies it
+        number += len(found)
+        after = to
+    return number
+
+
+def _change(id_: str, fields: dict[bytes, bytes]) -> Change | None:
+    """Return an entry of the audit or a note as a change; None if it is not Trawl's."""
+    try:
+        one = _of_act(Act.from_json(fields[b"act"])) if b"act" in fields else Note.from_json(fields[b"note"])
+        row, kind = FleetRow(one.about), FleetKind(one.type)
+    except (ValueError, KeyError):
+        return None
+    return Change(row, one.site, id_, "", 1, kind, "", sentence=in_one_line(one.said)[:_LONGEST], at=one.at)
+
+
+def _of_act(act: Act) -> Note:
+    outcome = f": {act.outcome}" if act.outcome else ""
+    return Note(about=FleetRow.FLEET, type=FleetKind.CHANGED, said=f"{shlex.join(act.what)} by {act.by}{outcome}", at=act.at)

@@ -36,9 +36,8 @@ from forums.state.removed_sites import removed_sites
 from forums.storage import Check, Comment, Database, Forum, Item, Post, Rechecks, Scan, StorageError, scans
 from forums.storage.database import default_url
 from forums.storage.engine import FILE_OF, place_of
-from forums.storage.history import read_operator_state, write_operator_state
+from forums.storage.history import log_fleet_notes, read_operator_state, recall, store_members, write_operator_state
 from forums.storage.read.event_reader import EventLog
-from forums.storage.read.site_figures import recall
 from redis_components.admin.health import Problem
 from redis_components.admin.inspector import CrawlRecords, keys_in
 from redis_components.items.stream import ItemStream
@@ -49,7 +48,6 @@ from workers.state.registry import Registry
 from workers.state.reports import Troubles
 
 from .drain import WriteReport, drain
-from .run_history import log_fleet_notes, store_members
 
 MOST_FORUMS = 10_000
 """Limit of a site's forums from its index: each one costs every round of seeding, also the rounds of other sites."""

@@ -20,7 +20,7 @@ from scrapy.http import JsonRequest
 from scrapy.spiders import CrawlSpider, CSVFeedSpider, Rule, SitemapSpider
 
 from demo.forum.process import ForumProcess
-from forums.records.start_tasks import PostTask, encode
+from forums.records.tasks_and_items import PostTask, encode
 from forums.spiders.forum_detail import ForumDetailSpider
 from redis_components.admin.dead_letters import newest
 from redis_components.admin.inspector import snapshot

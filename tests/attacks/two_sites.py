@@ -15,7 +15,7 @@ import redis
 from scrapy import Request
 from scrapy.http import TextResponse
 
-from forums.records.start_tasks import ForumTask, PostTask, encode
+from forums.records.tasks_and_items import ForumTask, PostTask, encode
 from forums.sites import Site
 from forums.sites.http.fetch import Visitor
 from forums.spiders.forum_detail import ForumDetailSpider

@@ -15,7 +15,7 @@ import redis
 from scrapy import Request
 
 from demo.forum.process import ForumProcess
-from forums.records.start_tasks import PostTask, encode
+from forums.records.tasks_and_items import PostTask, encode
 from forums.spiders.forum_detail import ForumDetailSpider
 from redis_components.keys import CrawlKeys
 from redis_components.queue import PriorityQueue

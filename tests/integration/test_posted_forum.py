@@ -10,7 +10,7 @@ import pytest
 import redis
 from sqlalchemy import select
 
-from forums.records.start_tasks import ForumTask, encode
+from forums.records.tasks_and_items import ForumTask, encode
 from forums.scheduling.rechecking import recheck
 from forums.storage import Database, comments, posts
 from forums.writer.store import store

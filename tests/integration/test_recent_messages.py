@@ -10,7 +10,7 @@ import redis
 
 from demo.compare import compare
 from demo.forum.process import ForumProcess
-from forums.records.start_tasks import RECENT, ForumTask, encode
+from forums.records.tasks_and_items import RECENT, ForumTask, encode
 from forums.scheduling.rechecking import recheck
 from forums.state import database_state
 from forums.state.forum_states import ForumStates

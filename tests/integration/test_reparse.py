@@ -13,7 +13,7 @@ from sqlalchemy import func, select
 
 from cli.main import main
 from forums.raw_pages.reparse import BATCH, reparse
-from forums.records.items import stamp
+from forums.records.tasks_and_items import stamp
 from forums.sites import load_site
 from forums.storage import Database, comments, parse, posts
 from forums.storage.schema.tables import revisions

@@ -17,7 +17,7 @@ from scrapy.http import TextResponse
 
 from cli.main import main
 from demo.forum.process import ForumProcess
-from forums.records.start_tasks import PostTask, encode
+from forums.records.tasks_and_items import PostTask, encode
 from forums.sites import Site, load_site
 from forums.sites.http import fetch as pages
 from forums.sites.http.fetch import MAX_BYTES, FetchFailed, Visitor

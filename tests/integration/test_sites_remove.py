@@ -13,7 +13,7 @@ import pytest
 import redis
 from scrapy import Request, Spider
 
-from forums.records.start_tasks import NEWEST_FIELDS, PostTask, encode
+from forums.records.tasks_and_items import NEWEST_FIELDS, PostTask, encode
 from forums.scheduling.seeding import OutcomeKind, seed
 from forums.state.alerts import Alert, Alerts
 from forums.state.database_state import PublicationDelays, ThreadRecord, WriterCounts, keep

@@ -14,7 +14,7 @@ from typing import cast
 
 import redis
 
-from forums.records.start_tasks import RECENT, ForumTask, PostTask, encode
+from forums.records.tasks_and_items import RECENT, ForumTask, PostTask, encode
 from forums.sites import load_site
 from forums.writer.store import store
 from redis_components.keys import CrawlKeys

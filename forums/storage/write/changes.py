@@ -13,7 +13,7 @@ are not repeated here: `event_reader.py` finds them by hash. A change of the has
 plain text: the author's name changes on all comments of an author at once, and in the HTML boards write new ids, signatures of
 links and "2 hours ago" each time.
 
-Events of crawlers, operators, breakers, runs, rolls and the autoscaler are added by `forums/writer/run_history.py`.
+Events of crawlers, operators, breakers, runs, rolls and the autoscaler are added by `forums/storage/history.py`.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ import msgspec
 from sqlalchemy import Connection, Insert, Table, Update, bindparam, delete, func, or_, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
-from forums.records.start_tasks import NO_FORUMS
 from forums.records.stored import Check, Comment, Forum, Item, Post, Scan
+from forums.records.tasks_and_items import NO_FORUMS
 from forums.storage.engine import keyed, row_refusal, rows_by_key, too_large
 from forums.storage.schema import search_index
 from forums.storage.schema.dialects import execute_many, upsert

@@ -8,12 +8,10 @@ import redis
 from forum_reader.definition.site import BreakerOptions
 from forum_reader.page.soft_block import BlockVerdict, Cause
 from forums.breaker.state import open_breaker
-from forums.storage import Database, StorageError
-from forums.storage.history import log_stream, stream_position
+from forums.storage import Database, StorageError, history
+from forums.storage.history import log_fleet_notes, log_stream, stream_position
 from forums.storage.read.event_reader import EventLog
 from forums.storage.write.changes import BEGINNING, Position
-from forums.writer import run_history
-from forums.writer.run_history import log_fleet_notes
 from workers.breaker.state import close_breaker
 from workers.state.keys import FleetKeys
 from workers.state.registry import Registry
@@ -102,8 +100,8 @@ def test_an_entry_with_an_id_beyond_all_bounds_stops_neither_the_writer_nor_the_
 def test_a_stream_that_grows_without_end_takes_a_round_so_long_and_no_longer(
     redis_client: redis.Redis, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_history, "_AT_ONCE", 2)
-    monkeypatch.setattr(run_history, "_MOST_STEPS", 3)
+    monkeypatch.setattr(history, "_AT_ONCE", 2)
+    monkeypatch.setattr(history, "_MOST_STEPS", 3)
     log_fleet_notes(redis_client, database)
     for number in range(9):
         note(redis_client, Note(about="fleet", type="changed", said=f"{number}", at=1.0))

@@ -10,9 +10,9 @@ import pytest
 import redis
 
 from forums.storage import Database, RunHistory
+from forums.storage.history import log_fleet_notes, store_members
 from forums.storage.read.event_reader import EventLog
 from forums.storage.write.changes import BEGINNING
-from forums.writer.run_history import log_fleet_notes, store_members
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 from workers.process.exit_kinds import Exit

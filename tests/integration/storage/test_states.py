@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sqlalchemy import delete, update
 
 from forums.freshness import next_check
+from forums.scheduling.rechecking import take_due
 from forums.storage import (
     Database,
     Rechecks,
@@ -26,7 +27,6 @@ from forums.storage import (
     scans,
     sites,
 )
-from forums.storage.read.site_figures import take_due
 from forums.storage.schema.tables import events
 from forums.storage.write.changes import Change, changes_of
 from tests.support.items import START, at, check, comment, forum, post, scan, wire

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from scrapy.http import Request, TextResponse
 
-from forums.records.start_tasks import ForumTask, encode
+from forums.records.tasks_and_items import ForumTask, encode
 from forums.spiders.forum_list import ForumListSpider
 from tests.support.callbacks import collected
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forum_reader.reading.read_page import NO_SIGN, ListedThread
-from forums.records.start_tasks import PostTask
 from forums.records.stored import MOST_KEPT, Marks, front_of, marks_after, vanished
+from forums.records.tasks_and_items import PostTask
 from forums.spiders.scan_plan import MOST_FED, Change, PagePlan, ScanState, change_of, checks_of, is_gap, plan_page
 from forums.state.database_state import ThreadRecord
 from forums.storage import Scan
