@@ -98,13 +98,9 @@ def _print_groups(rows: Sequence[Mapping[str, Any]]) -> None:
             waiting = "?" if group["waiting"] is None else f"{group['waiting']:,}"
             oldest = "-" if group["oldest_s"] is None else duration(group["oldest_s"])
             label = f"{row['service']}/{group['name']}{'' if group['declared'] else ' (not declared)'}"
-            cells = [label, waiting, f"{group['pending']:,}", oldest]
-            for one in group["consumers"] or [None]:
-                own = ["none", "", ""] if one is None else [one["name"], f"{one['pending']:,}", duration(one["idle_s"])]
-                found.append((*cells, *own))
-                cells = ["", "", "", ""]
+            found.append((label, waiting, f"{group['pending']:,}", oldest, f"{group['readers']:,}"))
     if found:
-        console().print(plain_table(("GROUP", "WAIT", "PENDING", "OLDEST", "CONSUMER", "PENDING", "IDLE"), found))
+        console().print(plain_table(("GROUP", "WAIT", "PENDING", "OLDEST", "READERS"), found))
     for row in rows:
         for group, place in sorted(row["written"].items()):
             echo(f"{row['service']}{f'/{group}' if group else ''}: written to {place}")
@@ -138,7 +134,7 @@ def _row(client: redis.Redis, keys: CrawlKeys, before: int) -> dict[str, Any]:
     if stream or keys.item_groups:
         states = group_states(client, keys, server_time(client))
         groups = [asdict(one) | {"consumer": bool(client.exists(keys.writer(one.name)))} for one in states]
-        row |= {"consumer": any(one["consumer"] or one["consumers"] for one in groups), "groups": groups}
+        row |= {"consumer": any(one["consumer"] or one["readers"] for one in groups), "groups": groups}
     return row
 
 

@@ -22,7 +22,6 @@ from workers.state.rolls import Roll, RollState
 
 from .figures import MetricSpec, Samples, Source, Value, number, own_stats, single, specs
 
-READS_S = 60.0  # a consumer that asked for items since reads
 _STATUS = "downloader/response_status_count/"
 _CODE = re.compile(r"\d{3}", re.ASCII).fullmatch
 _LANE_STATES = {LaneCondition.LEFT_ALONE: "backing_off"}
@@ -107,9 +106,7 @@ _COMPUTED: Mapping[str, Callable[[Overview], Samples]] = {
         (each.labels, max(0.0, view.now - at) if (at := each.crawl.oldest_ready_at) else 0.0) for each in view.known
     ],
     "trawl_item_group_oldest_pending_seconds": lambda view: _groups(view, lambda group: group.oldest_s or 0.0),
-    "trawl_item_group_consumers": lambda view: _groups(
-        view, lambda group: sum(consumer.idle_s <= READS_S for consumer in group.consumers)
-    ),
+    "trawl_item_group_consumers": lambda view: _groups(view, lambda group: group.readers),
     "trawl_crawlers_desired": lambda view: [
         (each.labels, view.wanted(each)) for each in _services(view) if each.desired is not None
     ],

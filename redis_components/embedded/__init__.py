@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import os
 import select
 import signal
@@ -37,8 +36,6 @@ __all__ = ["ServerState", "data_dir", "project_dir", "redis_url", "status", "sto
 
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 15.0
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +126,7 @@ def _find_or_start(place: ServerFolder) -> str:
                 place.withdraw()
                 _start_keeper(place, choose(), lock)
         state = place.state()
-        if state and server.ping(state.url) is server.Answer.READY:
+        if state and server.is_ready(state.url):
             return state.url
         if time.monotonic() > deadline:
             raise _late(place)
@@ -138,7 +135,6 @@ def _find_or_start(place: ServerFolder) -> str:
 
 def _start_keeper(place: ServerFolder, binary: ServerBinary, lock: int) -> None:
     """Start the keeper, which takes over `lock`, and wait until it reports the server's state."""
-    _log_other_data(place, binary)
     command = [sys.executable, "-m", "redis_components.embedded", str(place.root), str(binary.path)]
     try:
         place.log.touch(mode=0o600)
@@ -162,19 +158,6 @@ def _start_keeper(place: ServerFolder, binary: ServerBinary, lock: int) -> None:
         raise RedisUnavailable(f"the keeper of the embedded Redis ended without a word: see {place.log}")
     if error := json.loads(report)["error"]:
         raise RedisUnavailable(error)
-
-
-def _log_other_data(place: ServerFolder, binary: ServerBinary) -> None:
-    """Warn that a newly installed server is chosen before the bundled one and starts empty, as data would seem lost."""
-    mine = place.root / binary.family
-    others = sorted(folder.name for folder in place.root.glob("*-*/") if folder.name != mine.name)
-    if others and not mine.exists():
-        logger.warning(
-            "%s starts with an empty folder %s; earlier data is in %s; to use that, set TRAWL_REDIS_BIN to its server",
-            binary,
-            mine,
-            ", ".join(others),
-        )
 
 
 def _late(place: ServerFolder) -> RedisUnavailable:

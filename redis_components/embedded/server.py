@@ -13,7 +13,6 @@ import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
@@ -107,24 +106,12 @@ def _text(version: tuple[int, ...]) -> str:
     return ".".join(map(str, version))
 
 
-class Answer(Enum):
-    """The kinds of answer on a port."""
-
-    READY = "ready"  # our server: it knows the password and answers
-    LOADING = "loading"  # our server, still reading its data
-    FOREIGN = "foreign"  # something listens there that does not know the password
-    SILENT = "silent"  # nothing listens, or it does not answer in time
-
-
-def ping(url: str, *, timeout_s: float = 1.0) -> Answer:
-    """Return the kind of server at this `redis://:password@host:port`."""
+def is_ready(url: str, *, timeout_s: float = 1.0) -> bool:
+    """Return True if the server at this `redis://:password@host:port` is ours, and has read its data."""
     try:
-        auth, pong = _ask(url, timeout_s, "PING")
+        return _ask(url, timeout_s, "PING") == (b"+OK", b"+PONG")
     except OSError:
-        return Answer.SILENT
-    if auth != b"+OK":
-        return Answer.FOREIGN
-    return {b"+PONG": Answer.READY, b"-LOADIN": Answer.LOADING}.get(pong[:7], Answer.FOREIGN)
+        return False
 
 
 def shutdown(url: str, *, timeout_s: float = 1.0) -> None:
@@ -210,14 +197,11 @@ class Server:
         log_start = self._launch()
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while self.running:
-            answer = ping(self.config.url)
-            if answer is Answer.READY:
+            if is_ready(self.config.url):
                 return
             if deadline and time.monotonic() > deadline:
                 self.kill()
-                raise RedisUnavailable(
-                    f"{self.binary} did not answer within {timeout_s:g} s ({answer.value}): see {self.config.log}"
-                )
+                raise RedisUnavailable(f"{self.binary} did not answer within {timeout_s:g} s: see {self.config.log}")
             time.sleep(0.01)
         raise self._failure(log_start)
 

@@ -17,14 +17,8 @@ from redis_components.server.untrusted_values import as_text
 
 from .stream import LOCK_S, ItemStream, Lock, Refusal, Settled
 
-
-@dataclass(frozen=True, kw_only=True)
-class ConsumerState:
-    """One consumer of a group."""
-
-    name: str
-    pending: int  # items that it was given and has not acknowledged
-    idle_s: float  # since it last asked for items
+READS_S = 60.0
+"""A consumer that has asked for items since so long reads."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +30,7 @@ class GroupState:
     waiting: int | None  # items that it was not given yet; None: not known to Redis
     pending: int  # items that its consumers were given and have not acknowledged
     oldest_s: float | None  # age of its oldest item that is pending; None: there is none
-    consumers: tuple[ConsumerState, ...]
+    readers: int  # consumers that ask for items
 
 
 def is_stream(client: redis.Redis, keys: CrawlKeys) -> bool:
@@ -87,10 +81,7 @@ def _state(
         waiting=group.get("lag"),
         pending=int(group["pending"]),
         oldest_s=max(0.0, now - int(as_text(oldest).partition("-")[0]) / 1000) if oldest else None,
-        consumers=tuple(
-            ConsumerState(name=as_text(one["name"]), pending=int(one["pending"]), idle_s=int(one["idle"]) / 1000)
-            for one in consumers
-        ),
+        readers=sum(int(one["idle"]) <= READS_S * 1000 for one in consumers),
     )
 
 

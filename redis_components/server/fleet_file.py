@@ -14,10 +14,8 @@ For one release the tables may also stand in the files of the release before, `O
 from __future__ import annotations
 
 import logging
-import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -150,23 +148,8 @@ def record_of(values: Mapping[str, Any], kind: type[T], where: str, known: Seque
 
 
 def faulty(path: Path, faults: Iterable[str]) -> ConfigError:
-    """Return the error for these faults of a file, each as `TABLE.NAME.KEY: fault`: a line for each, with where it is written."""
-    written: dict[str, int] = {}
-    table = ""
-    with suppress(OSError, UnicodeDecodeError):
-        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
-            if (found := re.match(r"""\[++([^]]++)\]|([\w."' -]++)=""", line.strip())) is None:
-                continue
-            header, key = (re.sub(r"[\s\"']", "", part or "") for part in found.groups())
-            table = header or table
-            parts = f"{table}.{key}".strip(".").split(".")
-            for length in range(len(parts)):
-                written.setdefault(".".join(parts[: length + 1]), number)
-    lines = []
-    for fault in faults:
-        place = max((one for one in written if re.match(re.escape(one) + r"[.:]", fault)), key=len, default="")
-        lines.append(f"{path}{f', line {written[place]}' if place else ''}: {fault}")
-    return ConfigError("\n".join(lines))
+    """Return the error for these faults of a file, each as `TABLE.NAME.KEY: fault`: a line for each."""
+    return ConfigError("\n".join(f"{path}: {fault}" for fault in faults))
 
 
 def _table(path: Path, name: str, value: Any) -> dict[str, Any]:

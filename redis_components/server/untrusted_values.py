@@ -79,8 +79,7 @@ def encoded(record: Any, what: str, *, most: int = MOST_BYTES, cut: bool = False
         if len(line) <= most:
             return line
     if len(line) > most:
-        field, size = _largest(msgspec.to_builtins(record))
-        raise ConfigError(f"{what} is too large: {field} has {size:,} bytes, and all of it may have {most:,}: make it shorter")
+        raise ConfigError(f"{what} is too large: it has {len(line):,} bytes, and may have {most:,}: make it shorter")
     return line
 
 
@@ -90,16 +89,6 @@ def _shortened(value: Any, longest: int) -> Any:
     if isinstance(value, list | tuple):
         return [_shortened(one, longest) for one in value[:longest]]
     return value[:longest] if isinstance(value, str) else value
-
-
-def _largest(fields: Any) -> tuple[str, int]:
-    """Return the largest field of an object and its bytes, as `declaration.arguments`."""
-    sizes = {name: len(msgspec.json.encode(value)) for name, value in fields.items()}
-    name = max(sizes, key=lambda one: sizes[one])
-    inner = fields[name]
-    if isinstance(inner, dict) and inner:
-        return f"{name}.{_largest(inner)[0]:.200}", sizes[name]
-    return name, sizes[name]
 
 
 def whole(raw: bytes | str, least: int = 0, most: int = 2**53) -> int:

@@ -131,17 +131,8 @@ def _explained(message: str) -> str:
     if found := _AT.match(message):
         what, field, inside = found.groups()
         place = f"a value in field {field!r}" if inside else f"field {field!r}"
-        return f"{place}: {what[:1].lower()}{what[1:]}{_hint(what)}"
+        return f"{place}: {what[:1].lower()}{what[1:]}"
     return message
-
-
-def _hint(what: str) -> str:
-    expected, _, got = what.partition(", got ")
-    if got == "`str`" and expected in ("Expected `int`", "Expected `bool`"):
-        return "; write it without quotes"
-    if got in ("`int`", "`float`", "`bool`") and "`str" in expected:
-        return "; write it in quotes"
-    return ""
 
 
 CHUNK = 500

@@ -194,16 +194,6 @@ def test_without_any_server_program_it_says_what_to_do(terminal: Terminal, tmp_p
     )
 
 
-def test_a_server_of_another_family_starts_empty_and_says_so(terminal: Terminal) -> None:
-    terminal.place.create()
-    other = "redis-7" if choose().family != "redis-7" else "valkey-9"
-    (terminal.place.root / other).mkdir()
-    user = terminal.user("import sys; sys.stderr = sys.stdout\nfrom redis_components.embedded import redis_url\nredis_url()")
-    assert user.process.stdout is not None
-    assert "starts with an empty folder" in (said := user.process.stdout.readline())
-    assert f"earlier data is in {other}" in said
-
-
 def program(path: Path, script: str) -> Path:
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)

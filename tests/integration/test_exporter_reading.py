@@ -65,7 +65,7 @@ def test_it_reads_the_groups_of_an_item_stream_the_declared_ones_first_and_a_bou
     said = says_lag(redis_client)
     groups = {one.name: one for one in reading.services[0].groups}
     assert (reading.unreadable, len(groups)) == ({}, MOST_GROUPS)
-    assert {name: (one.waiting, one.pending, len(one.consumers)) for name, one in groups.items() if one.declared} == {
+    assert {name: (one.waiting, one.pending, one.readers) for name, one in groups.items() if one.declared} == {
         "files": (3 if said else None, 2, 1),
         "search": (5 if said else None, 0, 0),
     }

@@ -52,7 +52,6 @@ BUILT: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "forum_reader/draft/comment_service.py:_matched": lambda: [
         ("search", one[key]) for one in comment_service._known() for key in ("address", "key") if key in one
     ],
-    "redis_components/server/fleet_file.py:faulty": list,  # names, escaped
     "forum_reader/definition/page_requests.py:number_in": lambda: [("search", r"(?:^|[/?&;])page-(\d{1,9})(?![\w.])")],
     "forum_reader/draft/boards.py:_forum_pattern": lambda: [
         ("match", boards._forum_pattern({"pages": {"list": {"url": one}}}).pattern)  # type: ignore[union-attr]

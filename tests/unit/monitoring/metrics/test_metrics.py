@@ -20,7 +20,7 @@ from redis_components.admin.health import NAMES, RedisMemory
 from redis_components.admin.inspector import CrawlSnapshot
 from redis_components.admin.lanes import LaneState, LaneView
 from redis_components.frontier.holds import Hold, HoldKind
-from redis_components.items.groups import ConsumerState, GroupState
+from redis_components.items.groups import GroupState
 from redis_components.politeness.limits import LaneLimits
 from workers.overview import Overview, ServiceView
 from workers.overview.reader import FLEET_PARTS
@@ -125,10 +125,9 @@ SITES = ForumSites(
 )
 
 
-DEAD, READS = ConsumerState(name="x:1", pending=3, idle_s=3600.0), ConsumerState(name="x:2", pending=0, idle_s=1.0)
 GROUPS = (
-    GroupState(name="files", declared=True, waiting=66, pending=67, oldest_s=68.0, consumers=(DEAD, READS)),
-    GroupState(name='a "b', declared=False, waiting=None, pending=69, oldest_s=None, consumers=()),  # Redis cannot say what waits
+    GroupState(name="files", declared=True, waiting=66, pending=67, oldest_s=68.0, readers=1),
+    GroupState(name='a "b', declared=False, waiting=None, pending=69, oldest_s=None, readers=0),  # Redis cannot say what waits
 )
 
 DECLARED: Any = {"metrics": {"bbs/posts": "counter"}, "groups": GROUPS, "max_waiting": 85, "min_items_per_minute": 86.5}

@@ -79,9 +79,7 @@ def test_what_is_written_can_be_read_and_what_cannot_is_refused_by_its_field(rec
             found = type(record).from_json(large.to_json())
             assert found == replace(large, **{name: getattr(found, name)}), "nothing else is another"
         else:
-            with pytest.raises(
-                ConfigError, match=rf"^{type(record).__name__.lower()} is too large: {name}[\w.]* has [\d,]+ bytes"
-            ):
+            with pytest.raises(ConfigError, match=rf"^{type(record).__name__.lower()} is too large: it has [\d,]+ bytes"):
                 large.to_json()
     assert type(record).from_json(record.to_json()) == record
 
@@ -91,18 +89,18 @@ def _job(client: redis.Redis, text: str) -> None:
 
 
 STORES: dict[str, tuple[Callable[[redis.Redis, str], object], str]] = {
-    "job": (_job, r"job books\.1 is too large: arguments\.a has"),
+    "job": (_job, r"job books\.1 is too large: it has"),
     "service": (
         lambda client, text: Services(client).declare("books", ServiceRecord(settings={"S": text})),
-        r"service books is too large: settings\.S has",
+        r"service books is too large: it has",
     ),
     "schedule": (
         lambda client, text: Schedules(client).set("mine", StoredEntry(task="t", args=[text])),
-        "schedule mine is too large: args has",
+        "schedule mine is too large: it has",
     ),
     "limits": (
         lambda client, text: limits.change(client, "k", "demo", LaneLimits(by=text)),
-        "limits of demo is too large: by has",
+        "limits of demo is too large: it has",
     ),
 }
 

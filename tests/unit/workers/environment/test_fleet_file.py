@@ -141,18 +141,18 @@ evry_s = 3
 enabled = false
 """
 FAULTS = (
-    "trawl.toml, line 2: fleet.log_levl: unknown, or not for a file; did you mean 'log_level'?",
+    "trawl.toml: fleet.log_levl: unknown, or not for a file; did you mean 'log_level'?",
     "fleet.redis_url: unknown, or not for a file",
     "TRAWL_LOG_FILES='0': must be a whole number from 1 to 100",
-    "trawl.toml, line 6: services.books.sise: unknown; there are spider",
+    "trawl.toml: services.books.sise: unknown; there are spider",
     "services.books.memory_soft_mb: expected `float` > 0",
     "services.news.consumer: 'forum_writr' is not",
-    "trawl.toml, line 11: rules.a.match: ",
-    "trawl.toml, line 15: outputs.log.rules: there is no rule 'b'",
-    "trawl.toml, line 17: limits.a.example.rte: unknown; there are rate",
+    "trawl.toml: rules.a.match: ",
+    "trawl.toml: outputs.log.rules: there is no rule 'b'",
+    "trawl.toml: limits.a.example.rte: unknown; there are rate",
     "limits.a.example.rate: expected `float | null`",
-    "trawl.toml, line 19: limits.b.example: rate = 0 is out of range",
-    "trawl.toml, line 25: schedule.seed_forums.evry_s: unknown; there are task",
+    "trawl.toml: limits.b.example: rate = 0 is out of range",
+    "trawl.toml: schedule.seed_forums.evry_s: unknown; there are task",
     "nightly: unknown task 'trawl.crwl'",
     "store_items keeps the fleet going",
     "sites/shop.toml",
@@ -179,11 +179,14 @@ def test_check_reports_every_fault_in_a_line(project: Path, capsys: pytest.Captu
     ("text", "said"),
     [
         ("[services.books\nsize = 1\n", "is not TOML: Expected ']' at the end of a table declaration (at line 1"),
-        ("[quotas.ops]\nper_minut = 5\n", "line 2: quotas.ops.per_minut: unknown; there are places, memory_mb, per_minute"),
-        ("[service.books]\n", "line 1: service: unknown; there are [fleet], [services], [groups], [quotas], [rules]"),
-        ('[outputs.log]\nkind = "file"\n\npth = "x"\n', "line 4: outputs.log.pth: there is no such key; did you mean 'path'?"),
-        ('[limits]\n"a.example" = 3\n', "line 2: limits.a.example: must be a table, as [limits.NAME]"),
-        ("fleet = 3\n", "line 1: fleet: must be a table, as [fleet]"),
+        ("[quotas.ops]\nper_minut = 5\n", "trawl.toml: quotas.ops.per_minut: unknown; there are places, memory_mb, per_minute"),
+        ("[service.books]\n", "trawl.toml: service: unknown; there are [fleet], [services], [groups], [quotas], [rules]"),
+        (
+            '[outputs.log]\nkind = "file"\n\npth = "x"\n',
+            "trawl.toml: outputs.log.pth: there is no such key; did you mean 'path'?",
+        ),
+        ('[limits]\n"a.example" = 3\n', "trawl.toml: limits.a.example: must be a table, as [limits.NAME]"),
+        ("fleet = 3\n", "trawl.toml: fleet: must be a table, as [fleet]"),
     ],
 )
 def test_a_fault_names_file_line_key_and_fix(project: Path, text: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -58,7 +58,7 @@ def test_a_deadline_is_by_the_groups_clock(deadline: str, start: str, end: str) 
     assert deadline_at(Group(deadline=deadline, timezone="Europe/Berlin"), seconds(start)) == seconds(end)
 
 
-def test_wrong_groups_are_named_with_their_lines_and_the_others_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_groups_are_named_and_the_others_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (file := tmp_path / "trawl.toml").write_text(
         '[groups.good]\nspiders = ["a*"]\ncron = "0 3 * * *"\ntimezone = "Europe/Berlin"\ncatch_up = false\n'
         '[groups.empty]\ncron = "0 3 * * *"\n[groups.zone]\nspiders = ["a"]\ntimezone = "Mars/Base"\n'
@@ -80,18 +80,18 @@ def test_wrong_groups_are_named_with_their_lines_and_the_others_stay(tmp_path: P
     )
     wrong = ("empty", "zone", "late", "typo", "bounds", "place", "never", "owned", "big")
     assert set(faults) == {f"group.{name}" for name in wrong}
-    for line, words in (
-        (6, "no members"),
-        (10, "Mars/Base"),
-        (13, "25:00"),
-        (15, "did you mean 'spiders'"),
-        (18, "'items'"),
-        (21, "ftp"),
-        (24, "never occurs"),
-        (25, "did you mean 'ops'"),
-        (28, "at most 100"),
+    for name, words in (
+        ("empty", "no members"),
+        ("zone", "Mars/Base"),
+        ("late", "25:00"),
+        ("typo", "did you mean 'spiders'"),
+        ("bounds", "'items'"),
+        ("place", "ftp"),
+        ("never", "never occurs"),
+        ("owned", "did you mean 'ops'"),
+        ("big", "at most 100"),
     ):
-        assert any(f"line {line}: " in text and words in text for text in faults.values()), (line, faults)
+        assert words in faults[f"group.{name}"], faults
     with pytest.raises(ConfigError, match="Mars/Base"):
         groups_in_file()
     file.write_text("[groups]\n")
