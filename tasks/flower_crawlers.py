@@ -6,49 +6,19 @@ tasks from beat, some two a second, send no events (`tasks.guard.worker.strategy
 
 from __future__ import annotations
 
-import dbm
 import ipaddress
 import logging
-import pickle
-import shelve
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import redis
 from kombu.exceptions import OperationalError
 
-from redis_components.embedded.files import private_folder
 from redis_components.errors import ConfigError
 from workers.state.registry import CrawlerRecord
 
-CRAWLING, STOPPED = "CRAWLING", "STOPPED"  # states that Flower makes of the events of `CrawlingEvents`
-NO_EVENT = "no event since Flower was started"
-_UNREADABLE: tuple[type[Exception], ...] = (
-    *dbm.error,
-    *(pickle.PickleError, EOFError, AttributeError, ImportError, LookupError, TypeError, ValueError),
-)
-
 logger = logging.getLogger(__name__)
-
-
-def stop_crawlers(path: str) -> int:
-    """Stop the running crawlers of the file and return their number. A file that cannot be read is left to Flower, which moves
-    it aside.
-    """
-    try:
-        with shelve.open(path, flag="w") as kept:  # noqa: S301 - Flower itself reads it next
-            state: Any = kept.get("events")
-            running = [task for task in state.tasks.values() if task.state == CRAWLING] if state else []
-            for task in running:
-                task.state, task.result = STOPPED, NO_EVENT
-            if running:
-                kept["events"] = state
-            return len(running)
-    except _UNREADABLE as error:
-        logger.debug("%s: %s", path, error)  # there is none yet, too
-        return 0
 
 
 class CrawlingEvents:
@@ -109,24 +79,13 @@ def refuse_open_flower(address: str, unix_socket: str, *, asks_for_login: bool) 
 
 
 def check_flower(arguments: list[str]) -> None:
-    """Refuse an open Flower, and a taken port: `arguments` are those behind `flower` on the command line. Raises ConfigError.
-
-    Where it keeps its state, no crawler in there is running until its first event.
-    """
+    """Refuse an open Flower: `arguments` are those behind `flower` on the command line. Raises ConfigError."""
     from flower.command import apply_env_options, apply_options
     from tornado.options import options
 
     apply_env_options()  # as the command does it after this, in the same order
     apply_options("flower", arguments)
     refuse_open_flower(options.address, options.unix_socket, asks_for_login=bool(options.basic_auth or options.auth))
-    if options.persistent:
-        try:
-            private_folder(Path(options.db).absolute().parent)
-        except OSError as error:
-            raise ConfigError(
-                f"Flower cannot keep its state in {options.db} ({error.strerror}): correct --db (FLOWER_DB)"
-            ) from error
-        stop_crawlers(options.db)
 
 
 def _is_loopback(address: str) -> bool:

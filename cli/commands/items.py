@@ -69,9 +69,9 @@ def list_items(
         }
     columns: Columns = {
         "SERVICE": "service",
-        "WAIT": lambda row: _figure(row, "waiting", ","),
-        "PER S": lambda row: _figure(row, "per_s", "+,"),
-        "REFUSED": lambda row: _figure(row, "refused", ","),
+        "WAIT": lambda row: f"{row['waiting']:,}",
+        "PER S": lambda row: f"{row['per_s']:+,}",
+        "REFUSED": lambda row: f"{row['refused']:,}",
         "CONSUMER": _consumer,
         "OLDEST": "oldest",
     }
@@ -79,10 +79,6 @@ def list_items(
     if not as_json:
         _print_groups(rows)
     return 0
-
-
-def _figure(row: Mapping[str, Any], name: str, form: str) -> str:
-    return "?" if row["redis"] else format(row[name], form)
 
 
 def _consumer(row: Mapping[str, Any]) -> str:
@@ -104,10 +100,6 @@ def _print_groups(rows: Sequence[Mapping[str, Any]]) -> None:
     for row in rows:
         for group, place in sorted(row["written"].items()):
             echo(f"{row['service']}{f'/{group}' if group else ''}: written to {place}")
-        if row["redis"]:
-            complain(
-                f"the crawlers of {row['service']} work with {row['redis']}, not with the fleet's Redis: see its items there"
-            )
 
 
 def _of_its_service(name: str, crawls: Mapping[str, CrawlKeys]) -> bool:

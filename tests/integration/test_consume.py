@@ -111,7 +111,7 @@ def test_a_second_consumer_waits_and_what_cannot_be_kept_is_refused(
     redis_client.rpush("books:items", '{"n":1}', "no json", "2")
     shown = json.loads(trawl("items", "books", "--json").out)[0]
     figures = {"waiting": 3, "per_s": 0, "refused": 0, "oldest": '{"n":1}'}
-    assert shown == {"service": "books", **figures, "consumer": True, "declared": "", "redis": "", "written": {}}
+    assert shown == {"service": "books", **figures, "consumer": True, "declared": "", "written": {}}
     with consumer(*to) as waiting:
         wait_until(lambda: (tmp_path / "books.jsonl").exists(), "it has begun", 60)
         redis_client.delete(KEYS.writer())
