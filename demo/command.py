@@ -193,9 +193,6 @@ def _figures(steps: DemoSteps) -> Table:
     edits, deletions = steps.progress.noticed
     by_then = f"{steps.noticed_following:,} of them in passing, the others by a last check of every thread"
     table.add_row("noticed", f"{edits:,} edits and {deletions:,} deletions, {by_then}")
-    if steps.delays:
-        by_board = ", ".join(f"{board} {seconds:.1f} s" for board, seconds in sorted(steps.delays.items()))
-        table.add_row("freshness", f"from published to fetched, half of the new pieces within: {by_board}")
     table.add_row("followed", f"with {steps.requests_following:,} requests in {steps.processes.options.demo_live_s:.0f} s")
     table.add_row("wall time", f"{steps.progress.clock_s:.0f} s")
     return table

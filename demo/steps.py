@@ -5,17 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections import defaultdict
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from statistics import median
 from typing import TypeVar
 
-from sqlalchemy import and_, select
-
 from forums import FORUM_DETAIL
-from forums.storage import Database, comments, posts
 from redis_components.errors import TrawlError
 from workers.state.registry import CrawlerRecord, CrawlerState
 
@@ -125,11 +120,9 @@ class DemoSteps:
         self.progress = progress
         self.processes = progress.processes
         self.killed: KilledCrawler | None = None
-        self.followed_since: datetime | None = None
         self.frozen_at: datetime | None = None
         self.noticed_following = 0  # edits and deletions, before the last check of everything
         self.requests_following = 0
-        self.delays: Mapping[str, float] = {}  # of what was published meanwhile, by board
         self.coverage: tuple[Coverage, Coverage] | None = None
 
     def run(self) -> Iterator[None]:
@@ -180,7 +173,7 @@ class DemoSteps:
         yield from until(progress, self._caught_up, "for the whole forum to be read once", CRAWL_TIMEOUT_S)
         progress.count()
         assert progress.forum
-        began_s, began, first = progress.clock_s, datetime.now(UTC), progress.forum
+        began_s, first = progress.clock_s, progress.forum
         progress.happened(f"read once, with {first.pages:,} requests; now it is followed")
         progress.doing = "Following: lists, changed threads, checks of young ones."
         yield from until(
@@ -191,7 +184,7 @@ class DemoSteps:
         )
         progress.count()
         self.processes.forum.control(rate=0)
-        self.followed_since, self.frozen_at = began, datetime.now(UTC)
+        self.frozen_at = datetime.now(UTC)
         self.requests_following = progress.forum.pages - first.pages
         progress.happened(f"the forum does not change any more: {progress.forum.pieces:,} posts")
 
@@ -228,8 +221,6 @@ class DemoSteps:
         progress.doing = "Comparing the database with the forum's list, row by row."
         progress.count()
         assert self.processes.database
-        assert self.followed_since
-        self.delays = _delays(self.processes.database, self.followed_since)
         self.coverage = compare(self.processes.database, self.processes.forum.truth(), SITE)
 
     # conditions of the steps
@@ -262,14 +253,3 @@ class DemoSteps:
         assert self.frozen_at
         assert self.processes.database
         return unchecked(self.processes.database, SITE, self.frozen_at)
-
-
-def _delays(database: Database, since: datetime) -> dict[str, float]:
-    """Return the median seconds from publication to fetch by board, of posts and comments that were published since then."""
-    of_post = and_(comments.c.site == posts.c.site, comments.c.post_id == posts.c.id)
-    waited: defaultdict[str, list[float]] = defaultdict(list)
-    for table, query in ((posts, select(posts.c.forum_id)), (comments, select(posts.c.forum_id).join(comments, of_post))):
-        recent = query.add_columns(table.c.created_at, table.c.first_seen_at).where(table.c.created_at >= since)
-        for board, published_at, seen_at in database.rows(recent):
-            waited[board].append(max(0.0, (seen_at - published_at).total_seconds()))
-    return {board: median(waits) for board, waits in waited.items()}
