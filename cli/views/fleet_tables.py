@@ -17,7 +17,7 @@ from .output import duration, in_plain_json, iso
 from .tables import Column, FittedTable, figure
 
 if TYPE_CHECKING:
-    from workers.overview import Overview, ServiceView, SitesView
+    from workers.overview import Overview, SitesView
     from workers.state.holds import Breaker
     from workers.state.quarantine import Foreign
     from workers.state.registry import CrawlerRecord
@@ -154,7 +154,7 @@ def overview_json(view: Overview) -> dict[str, Any]:
         "dead_messages": view.dead_messages,
         "redis": view.server,
         "foreign": [_foreign_json(one) for one in view.foreign],
-        "services": [_service_json(one) for one in view.services],
+        "services": [one.figures() for one in view.services],
         "beat": {**asdict(view.beats), "stalled": view.beats.stalled} if view.beats else None,
         "crawlers": [_crawler_json(one, view.now) for one in view.crawlers],
         "nodes": [node_json(one, view.now) for one in view.nodes],
@@ -175,30 +175,6 @@ def _foreign_json(one: Foreign) -> dict[str, Any]:
         "field": None if one.field is None else as_text(one.field),
         "value": as_text(one.value)[:200],
         "reason": one.reason,
-    }
-
-
-def _service_json(view: ServiceView) -> dict[str, Any]:
-    crawl = view.crawl
-    names = ("start_tasks", "ready", "leased", "leased_tasks", "parked", "parked_tasks", "overflow", "backlog", "thread_records")
-    return {
-        "service": view.name,
-        "desired": view.desired,
-        "alive": view.alive,
-        "state": view.state or None,
-        "fault": view.fault or None,
-        **{name: getattr(crawl, name) for name in (*names, "dead", "item_bytes", "reclaimed")},
-        "items_waiting": view.items_waiting,
-        "bad_items": view.items_refused,
-        "items_counted_for": view.items_of or None,
-        "item_consumer": crawl.consumer or None,
-        "items_limit": crawl.max_items or None,
-        "items_limit_bytes": crawl.max_item_bytes or None,
-        "items_backed_up": crawl.backed_up,
-        "pages": view.pages,
-        "pages_per_s": view.pages_per_s,
-        "items": view.scraped,
-        "retried": view.retried,
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -13,21 +14,20 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import Field
 
 from monitoring.source import CachedOverview, Source, readiness
-from redis_components.admin.inspector import CrawlRecords, snapshot
 from redis_components.connection import explain
 from redis_components.errors import ConfigError, RedisUnavailable, TrawlError, unknown_name
 from redis_components.server.names import service_name
 from redis_components.server.printable import in_one_line, masked_values
 from redis_components.start_tasks.seeding import Pushed
 from workers.fleet.seed_urls import seed_urls
-from workers.fleet.sizes import declared_fleet, desired_fleet
+from workers.fleet.sizes import declared_fleet
 from workers.jobs import jobs, runs
 from workers.jobs.groups import groups_in_file
 from workers.jobs.orders import check_settings
 from workers.jobs.spider_list import project_spiders
+from workers.overview import Overview
 from workers.state.group_runs import GroupRun, GroupRuns
 from workers.state.jobs import Jobs
-from workers.state.registry import Registry
 
 from .access import Guesses, Tokens, audited
 from .entrance import AsciiJson, Body, Entrance, JobBody, UrlsBody
@@ -62,7 +62,7 @@ def create_api(client: redis.Redis, tokens: Tokens, url: str) -> FastAPI:
     def described() -> JsonObject:
         return app.openapi()
 
-    app.include_router(_reading(client), prefix="/api/v1")
+    app.include_router(_reading(client, look), prefix="/api/v1")
     app.include_router(_jobs(client), prefix="/api/v1/jobs")
     app.include_router(_services(client), prefix="/api/v1/services/{service}")
     app.include_router(run_routes(client), prefix="/api/v1")
@@ -91,7 +91,7 @@ def _answer_errors(app: FastAPI, url: str) -> None:
         return AsciiJson({"error": "a text has half a surrogate pair, which is not a character"}, 400)
 
 
-def _reading(client: redis.Redis) -> APIRouter:
+def _reading(client: redis.Redis, look: Callable[[], Overview]) -> APIRouter:
     routes = APIRouter()
 
     @routes.get("/jobs")
@@ -107,17 +107,12 @@ def _reading(client: redis.Redis) -> APIRouter:
         return {**jobs.job_fields(found), **given, "by": found.by}
 
     @routes.get("/services")
-    def list_services() -> dict[str, JsonObject]:
-        """List each service: its desired and its running crawlers, and its queue."""
-        registry = Registry(client)
-        now, crawlers, records = registry.now(), registry.crawlers(), CrawlRecords(client).all()
-        found = {}
-        for name, size in desired_fleet(registry).items():
-            crawl = snapshot(client, name, record=records.get(name))
-            running = sum(one.spider == name and one.alive(now) for one in crawlers)
-            sizes = {"start_tasks": crawl.start_tasks, "ready": crawl.ready, "leased": crawl.leased, "items": crawl.items}
-            found[name] = {"size": size, "running": running, **sizes, "dead": crawl.dead, "refused_items": crawl.bad_items}
-        return found
+    def list_services() -> list[JsonObject]:
+        """List each service with its figures, as `trawl status --json` does."""
+        view = look()
+        if view.failure:
+            raise RedisUnavailable(view.failure)
+        return [one.figures() for one in view.services]
 
     return routes
 

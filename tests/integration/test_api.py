@@ -142,7 +142,8 @@ def test_jobs_and_services_and_who_did_it(api: Api, redis_client: redis.Redis) -
     assert (started.code, started.body["state"], started.body["crawlers"]) == (201, "running", 2)
     name = started.body["job"]
     assert [one["job"] for one in api("GET", "/api/v1/jobs?service=books", token=READ).body] == [name]
-    assert api("GET", "/api/v1/services", token=READ).body[name]["size"] == 2
+    shown = {one["service"]: one for one in api("GET", "/api/v1/services", token=READ).body}
+    assert shown[name]["desired"] == 2
     assert api("POST", f"/api/v1/jobs/{name}/cancel", token=ACT).body["state"] == "ending"
     urls = api("POST", "/api/v1/services/books/urls", token=ACT, body={"urls": ["http://a.example/", "file:///x"]}).body
     assert (urls["queued"], list(urls["refused"])) == (1, ["2"])

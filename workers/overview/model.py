@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -98,6 +98,33 @@ class ServiceView:
     def retried(self) -> int:
         """Requests that were sent again after an error."""
         return total_of(self.crawl.stats, "retry/count")
+
+    def figures(self) -> dict[str, Any]:
+        """Return its figures, as `trawl status --json` and the API have them."""
+        crawl = self.crawl
+        sizes = (
+            *("start_tasks", "ready", "leased", "leased_tasks", "parked", "parked_tasks", "overflow", "backlog"),
+            *("thread_records", "dead", "item_bytes", "reclaimed"),
+        )
+        return {
+            "service": self.name,
+            "desired": self.desired,
+            "alive": self.alive,
+            "state": self.state or None,
+            "fault": self.fault or None,
+            **{name: getattr(crawl, name) for name in sizes},
+            "items_waiting": self.items_waiting,
+            "bad_items": self.items_refused,
+            "items_counted_for": self.items_of or None,
+            "item_consumer": crawl.consumer or None,
+            "items_limit": crawl.max_items or None,
+            "items_limit_bytes": crawl.max_item_bytes or None,
+            "items_backed_up": crawl.backed_up,
+            "pages": self.pages,
+            "pages_per_s": self.pages_per_s,
+            "items": self.scraped,
+            "retried": self.retried,
+        }
 
     @property
     def labels(self) -> tuple[str, str]:
