@@ -63,7 +63,10 @@ _OF_JSON = re.compile(rf'"@type"\s{{0,3}}:\s{{0,3}}(?:\[\s{{0,3}})?"(?:schema:|h
 
 def most_marked(html: str) -> int:
     """Return the most posts that a page may have marked."""
-    return max(len(_OF_ELEMENTS.findall(html)), len(_OF_JSON.findall(html)))
+    if "schema.org" not in html:
+        return 0
+    elements = len(_OF_ELEMENTS.findall(html)) if "itemtype" in html else 0
+    return max(elements, len(_OF_JSON.findall(html)) if '"@type"' in html else 0)
 
 
 def marked_posts(scripts: Iterable[str], calendar: Calendar) -> tuple[tuple[SeenPost, ...], frozenset[int]]:
