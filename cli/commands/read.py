@@ -229,7 +229,7 @@ def _answer(line: bytes, *, author_names: bool) -> dict[str, Any]:
 
 def _html(asked: dict[str, Any]) -> str:
     if isinstance(asked.get("html"), str):
-        return str(asked["html"]).encode("utf-8", "replace").decode("utf-8")
+        return str(asked["html"])
     if not isinstance(asked.get("path"), str):
         raise TrawlError('each line has "html", the page, or "path", a file')
     return decoded(Path(asked["path"]).read_bytes(), asked["path"])

@@ -314,6 +314,8 @@ def _named_day(low: str) -> str | None:
     if _EASTERN.search(low):
         match = _EASTERN_DAY.search(low)
         return match[0] if match else None
+    if _FIRST_WORDS.keys().isdisjoint(_LETTERS.findall(low)):
+        return None
     for first in _LETTERS.finditer(low):
         for phrase in _FIRST_WORDS.get(first[0], ()):
             if low.startswith(phrase, first.start()):

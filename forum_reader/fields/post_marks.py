@@ -191,9 +191,12 @@ def find_marks(tree: PageTree) -> Marks:
         if name and name[-1].isdigit():
             marks.ids.append(i)
         size = chars[last[i]] - chars[first[i]]
-        if 0 < size <= 60 and _is_author(attributes):
+        if not size:
+            continue
+        classes = attributes.get("class")
+        if size <= 60 and ((classes and suggests_author(classes)) or _is_author(attributes)):
             marks.authors.append(i)
-        if size >= _LEAST_BODY and _is_body(attributes):
+        if size >= _LEAST_BODY and classes and _is_body(classes):
             if marks.bodies and i < tree.end[marks.bodies[-1]]:
                 marks.bodies.pop()
             marks.bodies.append(i)
@@ -201,18 +204,16 @@ def find_marks(tree: PageTree) -> Marks:
 
 
 def _is_author(attributes: dict[str, str]) -> bool:
+    """Return True if an element leads to a profile, or is named an author by other attributes than its class."""
     href = attributes.get("href")
     if href is not None and is_profile_link(href):
         return True
-    if "author" in attributes.get("itemprop", "") or "author" in attributes.get("rel", ""):
-        return True
-    classes = attributes.get("class")
-    return bool(classes) and suggests_author(classes or "")
+    return "author" in attributes.get("itemprop", "") or "author" in attributes.get("rel", "")
 
 
-def _is_body(attributes: dict[str, str]) -> bool:
-    classes = attributes.get("class")
-    return bool(classes) and suggests_body(classes or "") and not suggests_quote(classes or "")
+@lru_cache(maxsize=8192)
+def _is_body(classes: str) -> bool:
+    return suggests_body(classes) and not suggests_quote(classes)
 
 
 def _age(tree: PageTree, i: int, text: str) -> Spotted | None:

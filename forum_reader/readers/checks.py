@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
+from functools import lru_cache
 from urllib.parse import urljoin
 
 import msgspec
@@ -147,6 +148,7 @@ def _unescaped(text: str) -> str:
     return text_of(text) or "" if text.startswith("<") and _ESCAPED.match(text) else text
 
 
+@lru_cache(maxsize=1024)
 def _absolute(base: str, href: str | None) -> str | None:
     if not href:
         return None

@@ -44,7 +44,8 @@ def read_limited(html: str, url: str, *, compare: bool = False, links: bool = Tr
     if len(html) <= ORDINARY or extraordinary(html) is None:
         with _interrupted_after(seconds, url):
             return read_page(html, url, compare=compare, links=links)
-    task = msgspec.msgpack.encode(_Task(html=html, url=url, compare=compare, links=links, seconds=seconds))
+    whole = html.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair has no encoding
+    task = msgspec.msgpack.encode(_Task(html=whole, url=url, compare=compare, links=links, seconds=seconds))
     jail = Jail([sys.executable, "-P", "-m", __name__])
     try:
         reply = msgspec.msgpack.decode(jail.ask(task, wait_s=_WAIT_S), type=_Reply)
