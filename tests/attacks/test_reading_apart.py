@@ -68,7 +68,7 @@ def test_a_tag_with_thousands_of_attributes_is_refused_before_any_reader_parses_
     def parsed(*_: object) -> None:
         pytest.fail("it was parsed")
 
-    monkeypatch.setattr(parse_body, "_parsed", parsed)
+    monkeypatch.setattr(parse_body, "parsed", parsed)
     sent = CIMultiDictProxy(CIMultiDict({"Content-Type": "text/html"}))
     refused = r"has a tag with more than 4,000 attributes"
     with pytest.raises(UnreadablePage, match=refused):  # of a crawl, apart, and `trawl sites reparse`
