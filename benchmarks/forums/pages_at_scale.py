@@ -128,7 +128,7 @@ def _batches(rows: int) -> Iterator[list[dict[str, Any]]]:
 
 
 def _search(reading: Reading, text: str) -> str:
-    found = search.search(reading, search.Asked(q=text), threading.Event())
+    found = search.search(search.Asked(q=text), threading.Event())
     assert found.results.number > 0, found.trouble
     return search._page(reading, found)
 

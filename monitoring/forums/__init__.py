@@ -41,7 +41,6 @@ PART = Part(
         "drift_sentence": drift_sentence,
         "board_tone": pages.board_tone,
         "board_why": pages.board_why,
-        "why_tones": pages.WHY_TONES,
         "scan_ends": pages.SCAN_ENDS,
     },
     rows=data.ForumRows,

@@ -30,12 +30,6 @@ DAY_S, HOUR_S, LATELY_S = 86_400, 3600, 300
 SCAN_ENDS = {"overlap": "down to threads that were known", "end": "to the last page", "limit": "to the limit of pages"}
 T = TypeVar("T")
 
-WHY_TONES = {
-    **dict.fromkeys(("done", "checked", "seeded", "list"), "good"),
-    **dict.fromkeys(("never seen", "no site", "refused", "dead", "gone", "held"), "bad"),
-}
-"""Colours of the states that `trawl why` names; the others are yellow."""
-
 
 def sites(reading: Reading) -> str:
     """Render all sites: their state, freshness and requests."""

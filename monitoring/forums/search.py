@@ -1,4 +1,4 @@
-"""Search: a URL, with the history of its page, or words and an author in stored posts.
+"""Search: words and an author in stored posts; feeds of it; pages of stored threads.
 
 Site files are read with Scrapy and lxml, which the exporter's own image lacks: the pages report that.
 """
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from email.utils import format_datetime
 from typing import Annotated, Any, Literal
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
@@ -25,7 +25,6 @@ from markupsafe import Markup
 from pydantic import BaseModel, Field, model_validator
 
 from forums.overview import forum_sites
-from forums.storage.read.read_sql import NoData
 from forums.storage.read.search import MOST_LOOKED_AT, MOST_WORDS, Hit, Results, Wanted, find
 from monitoring.pages.rendering import rendered, web_address
 from monitoring.pages.routes import HEADERS, Desk
@@ -158,25 +157,20 @@ def _day(name: str, text: str) -> datetime | None:
 
 @dataclass(kw_only=True)
 class Found:
-    """The result of a search: of a URL its story, of words the posts; or why there is none."""
+    """The result of a search: the posts, or why there is none."""
 
     asked: Asked
-    story: object = None
     results: Results = field(default_factory=lambda: Results([]))
     trouble: str = ""
 
 
-def search(reading: Reading, asked: Asked, gone: threading.Event) -> Found:
-    """Search; ends early once the client is `gone`. Raises `redis.RedisError`."""
+def search(asked: Asked, gone: threading.Event) -> Found:
+    """Search; ends early once the client is `gone`."""
     found = Found(asked=asked)
     try:
-        if is_url(asked.q):
-            with _turn(gone):
-                found.story = _why(reading, asked.q, gone)
-        else:
-            wanted = asked.wanted()
-            with _turn(gone), data.stored_data(gone) as database:
-                found.results = find(database, wanted, limit=HITS, offset=(asked.page - 1) * HITS)
+        wanted = asked.wanted()
+        with _turn(gone), data.stored_data(gone) as database:
+            found.results = find(database, wanted, limit=HITS, offset=(asked.page - 1) * HITS)
     except TrawlError as error:
         found.trouble = str(error)
     return found
@@ -199,7 +193,6 @@ def _page(reading: Reading, found: Found) -> str:
         "search.html",
         "Search",
         asked=asked,
-        found=found.story,
         results=results,
         trouble=found.trouble,
         pages=-(-results.number // HITS),
@@ -260,25 +253,6 @@ FEEDS = {
 _NO_DATE = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def is_url(text: str) -> bool:
-    """Return True if the text is the whole address of a page."""
-    try:
-        known = urlsplit(text)
-    except ValueError:
-        return False
-    return known.scheme in ("http", "https") and bool(known.netloc) and not any(map(str.isspace, text))
-
-
-def _why(reading: Reading, url: str, gone: threading.Event) -> object:
-    with whole_installation("trawl why"):
-        from forums.overview.why import why
-    try:
-        with data.stored_data(gone) as database:
-            return why(reading.client, database, url)
-    except NoData:
-        return why(reading.client, None, url)
-
-
 def search_routes(desk: Desk) -> APIRouter:
     """Return the routes of stored threads and of the search, which ends when its client is gone."""
     routes = APIRouter()
@@ -296,12 +270,9 @@ def search_routes(desk: Desk) -> APIRouter:
                 return refused
             if not asked.format:
                 empty = Found(asked=asked)
-                html, code = desk.made(
-                    request, lambda reading: _page(reading, search(reading, asked, gone) if asked.is_given else empty)
-                )
+                html, code = desk.made(request, lambda reading: _page(reading, search(asked, gone) if asked.is_given else empty))
                 return HTMLResponse(html, code, headers=HEADERS)
-            of_url = Found(asked=asked, trouble="a feed has the posts with some words, or of an author: a URL has a story")
-            result = of_url if is_url(asked.q) else search(desk.reading(request), asked, gone)
+            result = search(asked, gone)
             if result.trouble:
                 return PlainTextResponse(f"{in_one_line(result.trouble)}\n", 503, headers=HEADERS)
             write, kind = FEEDS[asked.format]

@@ -40,7 +40,6 @@ PATHS = (
         "/search?q=prices",
         "/thread/demo/p1",
         "/act/alert?match=prices",
-        "/search?q=http://127.0.0.1/thread/9",
         "/login",
         "/site/nowhere",
         "/act/pause?service=books",
