@@ -233,7 +233,7 @@ def stop_fleet(services: list[str] | None = None, reason: str = "") -> dict[str,
 
 @app.task(name="trawl.resume_fleet", ignore_result=False)
 def resume_fleet(services: list[str] | None = None) -> dict[str, str]:
-    """End every pause, drain and stop of these services (None: of the fleet, its services, slots and sites).
+    """End every pause, drain and stop of these services (None: of the fleet, its services and sites).
 
     Returns what is still held. Raises ConfigError for an unknown service.
     """

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import starmap
 from typing import Annotated
 
 import redis
 import typer
 
 from cli.access import redis_client
-from cli.names import parse_target
 from cli.views.fleet_tables import held_json, held_lines
 from cli.views.options import AsJson
 from cli.views.output import complain, echo, report
@@ -23,10 +21,8 @@ from workers.fleet.holds import Target, who
 from workers.state.beats import Beats
 from workers.state.holds import Held
 from workers.state.nodes import Nodes
-from workers.state.records import slot_name
 
 Services = Annotated[list[str] | None, typer.Argument(metavar="SERVICE", help="Services (spiders).")]
-Slots = Annotated[list[str] | None, typer.Argument(metavar="SERVICE[/N]", help="Services (spiders), or single slots of them.")]
 Site = Annotated[str | None, typer.Option(metavar="NAME", help="Only this site: the name of a site file, or a host.")]
 Node = Annotated[str | None, typer.Option(metavar="NAME", help="Only this node (see `trawl nodes`).")]
 All = Annotated[bool, typer.Option("--all", help="The whole fleet, including services that are added later.")]
@@ -84,27 +80,26 @@ def drain(
 
 
 def stop(
-    services: Slots = None,
+    services: Services = None,
     whole: All = False,
     now: Annotated[bool, typer.Option("--now", help="Do not finish pages in flight; they are fetched again later.")] = False,
     reason: Reason = "",
     as_json: AsJson = False,
 ) -> int:
-    """Stop the crawlers of a service, or of one slot, until `trawl resume` starts the same number again.
+    """Stop the crawlers of a service until `trawl resume` starts the same number again.
 
     Pages in flight finish within the grace period. Queued requests wait, and a stopped service is not seeded.
 
     **Examples:**
 
-        trawl stop forum_detail
-        trawl stop forum_detail/2 --reason "for the debugger"
+        trawl stop forum_detail --reason "for the debugger"
         trawl stop --all --now
     """
     return _hold(services, None, whole, HoldKind.STOP, reason, as_json, at_once=now)
 
 
 def resume(
-    services: Slots = None,
+    services: Services = None,
     site: Site = None,
     node: Node = None,
     whole: All = False,
@@ -113,7 +108,7 @@ def resume(
     ] = False,
     as_json: AsJson = False,
 ) -> int:
-    """End pauses, drains and stops of services, slots, a site or a node; with --all all of them except drains of nodes.
+    """End pauses, drains and stops of services, a site or a node; with --all all of them except drains of nodes.
 
     The command lists what is still held: a service stays paused while the whole fleet is paused. Slots that were given up
     (crash-looping, refused) are tried again. A site that its **breaker** holds stays held: the breaker closes when a probe finds
@@ -134,7 +129,7 @@ def resume(
                 raise unknown_name("node", node, known)
         return _show_node(node, as_json, draining=False)
     target = _target(services, site, whole, "resume")
-    if breaker and (target.services or target.slots or not target.site):
+    if breaker and (target.services or not target.site):
         raise ConfigError("--breaker needs --site: trawl resume --site NAME --breaker")
     with redis_client() as client:
         left = holds.resume(client, target)  # which checks the name: the site of a breaker may have no file
@@ -176,7 +171,7 @@ def _hold(
 _TO_ADD = {
     "pause": "a service (trawl pause forum_detail), --site NAME, or --all for the whole fleet",
     "drain": "a service (trawl drain forum_detail), --site NAME, --node NAME, or --all for the whole fleet",
-    "stop": "a service (trawl stop forum_detail), a slot (forum_detail/2), or --all for the whole fleet",
+    "stop": "a service (trawl stop forum_detail), or --all for the whole fleet",
     "resume": "what is held: a service (trawl resume forum_detail), --site NAME, --node NAME, or --all; trawl status lists it",
 }
 
@@ -185,17 +180,11 @@ def _target(services: list[str] | None, site: str | None, whole: bool, command: 
     """Return the target. Raises ConfigError where nothing is named."""
     if not (services or site or whole):
         raise ConfigError(f"trawl {command} did nothing, because nothing was named: add {_TO_ADD[command]}")
-    named = [parse_target(text) for text in services or ()]
-    return Target(
-        services=tuple(dict.fromkeys(name for name, number in named if number is None)),
-        slots=tuple(dict.fromkeys((name, number) for name, number in named if number is not None)),
-        site=site or "",
-        whole=whole,
-    )
+    return Target(services=tuple(dict.fromkeys(services or ())), site=site or "", whole=whole)
 
 
 def _name(target: Target) -> str:
-    places = ", ".join([*target.services, *starmap(slot_name, target.slots)])
+    places = ", ".join(target.services)
     if target.site:
         return f"site {target.site} in {places}" if places else f"site {target.site}"
     return places or "the whole fleet"
@@ -203,7 +192,7 @@ def _name(target: Target) -> str:
 
 def _typed(target: Target) -> str:
     """Return the target as it is typed."""
-    words = [*target.services, *starmap(slot_name, target.slots)]
+    words = [*target.services]
     words += ["--site", target.site] if target.site else []
     return " ".join(words or ["--all"])
 

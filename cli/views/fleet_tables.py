@@ -63,7 +63,6 @@ def held_json(held: Held) -> dict[str, Any]:
     """Return one hold as `--json` shows it; null stands for all of them."""
     return {
         "service": held.service or None,
-        "slot": held.slot,
         "site": held.site or None,
         "state": held.hold.state,
         "since": iso(held.hold.at),

@@ -35,7 +35,7 @@ def test_what_is_stopped_does_not_start_comes_when_resumed_and_ends_at_once_when
         return sorted((str(record.last_exit) for record in fleet.registry.crawlers()), reverse=True)
 
     # At once: pages in flight are not waited for.
-    assert "toy, toy_two/0: stopped" in fleet.run(trawl.format(words=["stop", "toy", "toy_two/0", "--now"]))
+    assert "toy, toy_two: stopped" in fleet.run(trawl.format(words=["stop", "toy", "toy_two", "--now"]))
     wait_until(lambda: not fleet.processes(), lambda: f"all crawlers end\n{fleet.said()}")
     wait_until(
         lambda: exits()[0] == "killed (SIGKILL)" and exits()[-1] in ("killed (SIGKILL)", "drained"),  # between two pages

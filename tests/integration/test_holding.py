@@ -91,7 +91,6 @@ def test_a_host_is_held_as_urls_have_it(redis_client: redis.Redis, typed: str, k
     ("target", "left"),
     [
         (Target(services=("forum_detail",)), ["forum_list/0"]),
-        (Target(slots=(("forum_detail", 1),)), ["forum_detail/0", "forum_list/0"]),
         (EVERYTHING, []),
         (Target(site="one"), ["forum_detail/0", "forum_detail/1", "forum_list/0"]),
     ],
@@ -148,15 +147,8 @@ def test_a_stop_empties_slots_and_keeps_the_size(redis_client: redis.Redis) -> N
     def stopped() -> set[tuple[str, int]]:
         return set(stopped_slots(FleetHolds(redis_client).fields(), desired))
 
-    with pytest.raises(ConfigError, match=r"no forum_detail/1: forum_detail has 1 slots, the first is 0"):
-        hold(redis_client, Target(slots=(("forum_detail", 1),)), STOP)
-    Registry(redis_client).set_desired("forum_detail", 3)
-    hold(redis_client, Target(slots=(("forum_detail", 1),)), STOP)
-    assert stopped() == {("forum_detail", 1)}
     hold(redis_client, Target(services=("forum_list",)), STOP)
-    assert stopped() == {("forum_detail", 1), ("forum_list", 0)}
-    resume(redis_client, Target(services=("forum_detail",)))
-    assert stopped() == {("forum_list", 0)}, "a service's resume is one of its slots, too"
+    assert stopped() == {("forum_list", 0)}
     hold(redis_client, EVERYTHING, STOP)
     assert stopped() == {("forum_list", 0), *(("forum_detail", n) for n in range(3))}
     assert obeyed(redis_client, DETAIL) == {}, "crawlers started by hand go on"
@@ -199,12 +191,11 @@ def test_posts_are_not_let_in_while_their_service_or_site_is_being_drained(redis
     ("target", "word", "message"),
     [
         (Target(services=("nosuch",)), PAUSE, r"unknown service 'nosuch': TRAWL_FLEET names forum_detail, forum_list"),
-        (Target(slots=(("nosuch", 1),)), STOP, r"unknown service 'nosuch/1'"),
+        (Target(services=("forum_list/0",)), STOP, r"unknown service 'forum_list/0'|forum_list/0"),
         (Target(site="onee"), PAUSE, r"unknown site 'onee': sites in .* are one, two; a host such as example.com is one, too"),
         (Target(site="a b"), PAUSE, r"no URL, no spaces"),
         (Target(site="https://example.com/"), PAUSE, r"no URL, no spaces"),
         (Target(site="one"), STOP, r"a site cannot be stopped: pause or drain it"),
-        (Target(slots=(("forum_list", 0),)), PAUSE, r"forum_list/0 cannot be held alone: stop it, or name forum_list"),
     ],
 )
 def test_what_does_not_exist_or_cannot_be_held_so_is_refused(
@@ -217,8 +208,8 @@ def test_what_does_not_exist_or_cannot_be_held_so_is_refused(
 
 @pytest.mark.parametrize(
     "arguments",
-    [{}, {"whole": True, "services": ("forum_list",)}, {"site": "one", "slots": (("forum_list", 0),)}],
-    ids=["nothing", "all and one", "a slot's site"],
+    [{}, {"whole": True, "services": ("forum_list",)}],
+    ids=["nothing", "all and one"],
 )
 def test_a_target_names_one_thing(arguments: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
@@ -240,13 +231,13 @@ def test_the_commands_say_what_they_did_and_how_to_end_it(trawl: Trawl, redis_cl
         0,
         "site one: paused; go on with: trawl resume --site one\n",
     )
-    code, out, _ = trawl("stop", "forum_detail/0", "--now", "--json")
+    code, out, _ = trawl("stop", "forum_detail", "--now", "--json")
     assert code == 0
-    held = {(one["service"], one["slot"], one["site"], one["state"], one["reason"]) for one in json.loads(out)["held"]}
-    assert held == {(None, None, "one", "paused", "they asked"), ("forum_detail", 0, None, "stopped", "")}
+    held = {(one["service"], one["site"], one["state"], one["reason"]) for one in json.loads(out)["held"]}
+    assert held == {(None, "one", "paused", "they asked"), ("forum_detail", None, "stopped", "")}
     assert [one.hold.at_once for one in overview(redis_client)] == [False, True]
-    code, out, _ = trawl("resume", "forum_detail/0")
-    assert (code, out.splitlines()[:2]) == (0, ["forum_detail/0: resumed", "still held:"])
+    code, out, _ = trawl("resume", "forum_detail")
+    assert (code, out.splitlines()[:2]) == (0, ["forum_detail: resumed", "still held:"])
     assert trawl("resume", "--all")[:2] == (0, "the whole fleet: resumed\n")
 
 

@@ -24,10 +24,10 @@ from redis_components.frontier import holds
 from redis_components.frontier.holds import BREAKER, FLEET, SITE, SPIDER, Hold, HoldKind
 from redis_components.server.untrusted_values import server_time
 from workers.application import application
-from workers.state.holds import SERVICE, SLOT, FleetHolds, Held
-from workers.state.registry import Registry, slot_name
+from workers.state.holds import SERVICE, FleetHolds, Held
+from workers.state.registry import Registry
 
-from .sizes import declared_fleet, desired_fleet
+from .sizes import declared_fleet
 
 _SITE = re.compile(r"[^\s\x00-\x1f/]{1,253}")
 _HOST = re.compile(r".*[.:].*|localhost", re.DOTALL)
@@ -35,33 +35,28 @@ _HOST = re.compile(r".*[.:].*|localhost", re.DOTALL)
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """The object of a hold: services, slots, a site; `whole` alone is the fleet."""
+    """The object of a hold: services, a site; `whole` alone is the fleet."""
 
     services: tuple[str, ...] = ()
-    slots: tuple[tuple[str, int], ...] = ()  # only to be stopped and resumed
     site: str = ""
     whole: bool = False  # the fleet, or with `site` the site in all services
 
     def __post_init__(self) -> None:
-        named = bool(self.services or self.slots)
-        if self.whole and named:
+        if self.whole and self.services:
             raise ConfigError("services cannot be combined with --all: name services, or use --all for the whole fleet")
-        if not (self.whole or named or self.site):
+        if not (self.whole or self.services or self.site):
             raise ConfigError("name one or more services, --site NAME, or --all for the whole fleet")
-        if self.slots and self.site:
-            raise ConfigError("--site needs whole services: remove the slot's number")
 
-    def covers(self, service: str, number: int | None) -> bool:
-        """Return True if the target includes this slot, alone or with others; a site's target includes none."""
-        return not self.site and (self.whole or service in self.services or (service, number) in self.slots)
+    def covers(self, service: str) -> bool:
+        """Return True if the target includes the crawlers of a service; a site's target includes none."""
+        return not self.site and (self.whole or service in self.services)
 
     def checked(self, client: redis.Redis, held: Collection[Held] = ()) -> Target:
-        """Return the target with a site's name as crawlers use it. Raises ConfigError for a service, slot or site that does not
+        """Return the target with a site's name as crawlers use it. Raises ConfigError for a service or site that does not
         exist; targets in `held` are taken to exist.
         """
         services = {*declared_fleet(client), *(one.service for one in held)}
         strange = [name for name in self.services if name not in services and not _has_crawl(client, name)]
-        strange += [slot_name(name, number) for name, number in self.slots if name not in services]
         if strange:
             known = f"{', '.join(sorted(services))}, and Redis has no crawl of that name{did_you_mean(strange[0], services)}"
             raise ConfigError(f"unknown service {strange[0]!r}: TRAWL_FLEET names {known}")
@@ -90,7 +85,6 @@ def hold(
     """
     _check_word(client, target, word)
     target = target.checked(client)
-    _check_slots(client, target)
     new = Hold(word=word, at=server_time(client), by=by or who(), reason=" ".join(reason.split()), at_once=at_once)
     _change(client, target, new)
     return overview(client, target.services)
@@ -105,16 +99,8 @@ def resume(client: redis.Redis, target: Target) -> list[Held]:
     target = target.checked(client, overview(client, target.services))
     _change(client, target, None)
     registry = Registry(client)
-    registry.forget(one.name for one in registry.crawlers() if one.state.given_up and target.covers(one.spider, one.number))
+    registry.forget(one.name for one in registry.crawlers() if one.state.given_up and target.covers(one.spider))
     return overview(client, target.services)
-
-
-def _check_slots(client: redis.Redis, target: Target) -> None:
-    """Raise ConfigError for a slot beyond its service's size: nothing could be stopped there, and later something would be."""
-    sizes = desired_fleet(Registry(client)) if target.slots else {}
-    for service, number in target.slots:
-        if number >= sizes[service]:
-            raise ConfigError(f"there is no {slot_name(service, number)}: {service} has {sizes[service]} slots, the first is 0")
 
 
 def overview(client: redis.Redis, more: Iterable[str] = ()) -> list[Held]:
@@ -142,23 +128,20 @@ def _change(client: redis.Redis, target: Target, new: Hold | None) -> None:
             holds.change(client, keys_in(client, service), {SITE + target.site: new})
             continue
         if is_stop or new is None:
-            of_slots = [name for name in fleet.fields() if name.startswith(f"{SLOT}{service}/")] if new is None else []
-            fleet.change({SERVICE + service: new, **dict.fromkeys(of_slots)})
+            fleet.change({SERVICE + service: new})
         if not is_stop:
             holds.change(client, keys_in(client, service), {SPIDER: new})
-    fleet.change({SLOT + slot_name(service, number): new for service, number in target.slots})
     fleet.spread(services)
 
 
 def stopped_slots(held: Mapping[str, Hold], desired: Mapping[str, int]) -> dict[tuple[str, int], Hold]:
     """Return the slots that are desired but must stay empty; `held` is `FleetHolds.fields()`."""
-    found = {}
+    found: dict[tuple[str, int], Hold] = {}
     for service, size in desired.items():
-        for number in range(size):
-            names = (FLEET, SERVICE + service, SLOT + slot_name(service, number))
-            stops = [held[name] for name in names if name in held and held[name].word is HoldKind.STOP]
-            if stops:
-                found[service, number] = max(stops, key=lambda stop: (stop.at_once, stop.at))
+        stops = [held[name] for name in (FLEET, SERVICE + service) if name in held and held[name].word is HoldKind.STOP]
+        if stops:
+            stop = max(stops, key=lambda one: (one.at_once, one.at))
+            found |= {(service, number): stop for number in range(size)}
     return found
 
 
@@ -194,11 +177,6 @@ def _check_word(client: redis.Redis, target: Target, word: HoldKind) -> None:
         hint = did_you_mean(strange[0], declared_fleet(client))
         raise ConfigError(
             f"{strange[0]!r} is not a service of this fleet, which cannot stop its crawlers: pause it instead{hint}"
-        )
-    if word is not HoldKind.STOP and target.slots:
-        name, number = target.slots[0]
-        raise ConfigError(
-            f"all crawlers of a service share its queue, so {name}/{number} cannot be held alone: stop it, or name {name}"
         )
 
 

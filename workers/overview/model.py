@@ -259,15 +259,12 @@ class Overview:
 
     @property
     def stopped(self) -> frozenset[str]:
-        """Services that are stopped as a whole; `""` among them: the whole fleet."""
-        return frozenset(one.service for one in self.held if one.hold.word is HoldKind.STOP and one.slot is None and not one.site)
+        """Services that are stopped; `""` among them: the whole fleet."""
+        return frozenset(one.service for one in self.held if one.hold.word is HoldKind.STOP and not one.site)
 
     def wanted(self, service: ServiceView) -> int:
-        """Return the number of crawlers that a service should run, without stopped slots."""
-        if self.stopped & {"", service.name}:
-            return 0
-        slots = {one.slot for one in self.held if one.service == service.name and one.slot is not None}
-        return sum(number not in slots for number in range(service.desired or 0))
+        """Return the number of crawlers that a service should run."""
+        return 0 if self.stopped & {"", service.name} else service.desired or 0
 
 
 def shown_state(record: CrawlerRecord, now: float) -> str:

@@ -1,6 +1,6 @@
 """Holds of an operator in a whole fleet, their way to each crawl, also to one of a service that comes later, and breakers.
 
-The hash `FleetKeys.holds` has the holds of more than one crawl, and those that only a fleet has: stopped services and slots.
+The hash `FleetKeys.holds` has the holds of more than one crawl, and those that only a fleet has: stopped services.
 Holds of the whole fleet, or of a site everywhere, are copied into the holds of each service's crawl, which its crawlers obey. A
 service that is held directly is held there only.
 
@@ -24,10 +24,8 @@ from redis_components.frontier.holds import BREAKER, FLEET, FLEET_BREAKER, FLEET
 from redis_components.server.untrusted_values import Count, Epoch, RecordStore, answers_of, as_bytes
 from workers.state.keys import FleetKeys
 
-from .records import parse_slot, slot_name
-
-SERVICE, SLOT = "service:", "slot:"
-"""The beginnings of the fields of what is stopped."""
+SERVICE = "service:"
+"""The beginning of the field of a service that is stopped."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,22 +34,20 @@ class Held:
 
     hold: Hold
     service: str = ""  # "": in all of them
-    slot: int | None = None  # of the service; None: all
     site: str = ""  # "": all
     by_breaker: bool = False  # by that of the site, which lets go without a command
 
     @property
     def what(self) -> str:
-        """`the fleet`, `forum_detail`, `forum_detail/2`, `site demo`, `site demo in forum_detail`."""
-        where = slot_name(self.service, self.slot) if self.slot is not None else self.service
+        """`the fleet`, `forum_detail`, `site demo`, `site demo in forum_detail`."""
         if self.site:
-            return f"site {self.site} in {where}" if where else f"site {self.site}"
-        return where or "the fleet"
+            return f"site {self.site} in {self.service}" if self.service else f"site {self.site}"
+        return self.service or "the fleet"
 
 
 def word_of(service: str, held: Iterable[Held]) -> HoldKind | None:
     """Return the strongest hold of all of a service, or None: a stop outweighs a pause, a pause a drain."""
-    words = {one.hold.word for one in held if one.service in ("", service) and one.slot is None and not one.site}
+    words = {one.hold.word for one in held if one.service in ("", service) and not one.site}
     return next((word for word in (HoldKind.STOP, HoldKind.PAUSE, HoldKind.DRAIN) if word in words), None)
 
 
@@ -99,7 +95,7 @@ class FleetHolds:
         for service, fields in zip(crawls, answers_of(pipe), strict=True):
             entries = parsed({as_bytes(name): as_bytes(raw) for name, raw in (fields or {}).items()})
             found += [held for name, hold in sorted(entries.items()) if (held := _held_in_crawl(service, name, hold))]
-        return sorted(found, key=lambda held: (bool(held.service), bool(held.site), held.service, held.slot or 0))
+        return sorted(found, key=lambda held: (bool(held.service), bool(held.site), held.service))
 
 
 def _for_crawls(fields: Mapping[str, Hold]) -> dict[str, Hold]:
@@ -119,15 +115,7 @@ def _held_in_fleet(name: str, hold: Hold) -> Held | None:
         return Held(hold=hold, site=name.removeprefix(SITE))
     if name.startswith(BREAKER):
         return Held(hold=hold, site=name.removeprefix(BREAKER), by_breaker=True)
-    if name.startswith(SERVICE):
-        return Held(hold=hold, service=name.removeprefix(SERVICE))
-    if not name.startswith(SLOT):
-        return None
-    try:
-        service, slot = parse_slot(name.removeprefix(SLOT))
-    except ValueError:
-        return None
-    return Held(hold=hold, service=service, slot=slot)
+    return Held(hold=hold, service=name.removeprefix(SERVICE)) if name.startswith(SERVICE) else None
 
 
 def _held_in_crawl(service: str, name: str, hold: Hold) -> Held | None:

@@ -190,7 +190,7 @@ class FleetKeys(NamespaceKeys):
 
     def holds(self) -> str:
         """HASH: holds of an operator, or of the breaker of a site, in the whole fleet, also in services that come later (`fleet`,
-        `site:<name>`, `breaker:<site>`, `service:<spider>`, `slot:<spider>/<number>` -> JSON with word, at, by, reason).
+        `site:<name>`, `breaker:<site>`, `service:<spider>` -> JSON with word, at, by, reason).
 
         Written by `trawl pause`, `drain`, `stop`, `resume` and their tasks, by crawlers and `probe_sites`; read by
         `reconcile_fleet` and `trawl status`.

@@ -150,7 +150,7 @@ def test_a_broken_site_is_a_problem_and_shown_with_its_reason_and_what_it_answer
 
 def test_a_stopped_fleet_is_not_told_to_start() -> None:
     assert "trawl up" not in drawn(replace(fleet(service(2, 0)), held=(Held(hold=STOPPED),)))
-    assert "has 0 of 2" not in drawn(replace(fleet(service(2, 0)), held=(Held(hold=STOPPED, service="forum_list", slot=1),)))
+    assert "has 0 of 2" not in drawn(replace(fleet(service(2, 0)), held=(Held(hold=STOPPED, service="forum_list"),)))
 
 
 def test_a_fleet_that_is_whole_has_no_hint() -> None:

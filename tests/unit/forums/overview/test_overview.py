@@ -230,13 +230,12 @@ def test_each_fault_is_said_once_with_its_next_step(fault: str) -> None:
     [
         fleet(held=(Held(hold=STOP),)),
         fleet(held=(Held(hold=STOP, service="books"),)),
-        fleet(CRAWLER, desired=2, held=(Held(hold=STOP, service="books", slot=1),)),
         fleet(CRAWLER, held=(Held(hold=PAUSE),)),
         fleet(desired=0),
         replace(fleet(desired=0), nodes=(replace(NODE, services=()),)),
         replace(WELL, sites=ForumSites(boards=board(held={"demo": PAUSE}))),
     ],
-    ids=("fleet stopped", "service stopped", "slot stopped", "paused", "scaled to 0", "jobs alone", "site paused"),
+    ids=("fleet stopped", "service stopped", "paused", "scaled to 0", "jobs alone", "site paused"),
 )
 def test_what_an_operator_wants_is_no_problem(view: Overview) -> None:
     assert problems(view) == []
