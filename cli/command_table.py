@@ -42,7 +42,7 @@ COMMANDS = {  # in the order of the help: panel, the function or group in `cli.c
     "limit": (CHANGE, "limit.limit", "Limit the requests that all crawlers together send to a site; show what each gets."),
     "pause": (CHANGE, "hold.pause", "Start no more requests; crawlers stay, and queued requests wait."),
     "drain": (CHANGE, "hold.drain", "Accept no new work; queued requests are crawled to the end."),
-    "stop": (CHANGE, "hold.stop", "Stop the crawlers of a service, or of one slot."),
+    "stop": (CHANGE, "hold.stop", "Stop the crawlers of a service."),
     "resume": (CHANGE, "hold.resume", "End pauses, drains and stops."),
     "services": (CHANGE, "services.app", "Declare services, which run any Scrapy project's spiders; their deployed versions."),
     "deploy": (CHANGE, "deploy.deploy", "Bring a project to the crawlers of a service, and replace them one by one."),
