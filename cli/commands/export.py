@@ -16,7 +16,7 @@ import typer
 from cli.access import addresses, running_client
 from cli.names import check_site, parse_since
 from cli.views.options import AsJson, Newest, OnlySite
-from cli.views.output import complain, echo, in_plain_json, print_json, progress_bar, report
+from cli.views.output import complain, echo, in_plain_json, print_json, report
 from cli.views.tables import echo_indented
 from forums.environment import Storage
 from forums.overview.why import Why
@@ -61,17 +61,8 @@ def export(
     with stored_data() as database:
         if site is not None:
             check_site(site, stored=database)
-        bar = progress_bar(f"export of {table}", "rows", shown=output is not None)  # without one the rows may be printed
-        with _opened(output) as out, bar as progress:
-            rows = write_rows(
-                database,
-                table,
-                fmt,
-                out,
-                site=site,
-                since=moment,
-                progress=progress,
-            )
+        with _opened(output) as out:
+            rows = write_rows(database, table, fmt, out, site=site, since=moment)
     target = str(output) if output else "standard output"
     if as_json and output:
         print_json({"table": table, "rows": rows, "file": target})

@@ -86,28 +86,20 @@ def export(
     *,
     site: str | None = None,
     since: datetime | None = None,
-    progress: Callable[[int], None] = lambda rows: None,
 ) -> int:
     """Write the rows of `table` (a name in `tables.DATA`) to `out`; return their number.
 
     `fmt` is "jsonl" (one object a line), or "csv" (a header line; null is empty). Columns come in the order of the tables, times
     as `2026-01-02T03:04:05Z`, rows ordered by primary key, all from one snapshot. `site`: rows of one site. `since`, an aware
     datetime: rows changed at that time or later (`happened_since`), including posts and comments that were removed on their site,
-    so that a consumer can remove its copies. `progress` is called with the number of rows read, once in a thousand.
+    so that a consumer can remove its copies.
     Raises ConfigError for an unknown table or format, or a `since` without time zone; StorageError when the database fails.
     """
     if (write := _FORMATS.get(fmt)) is None:
         raise ConfigError(f"export format {fmt!r} is unknown; use one of {', '.join(_FORMATS)}")
     query = _query(table, site, since)
     with closing(database.stream(query)) as rows:
-        return write(list(query.selected_columns), _counted(rows, progress), out)
-
-
-def _counted(rows: Rows, progress: Callable[[int], None]) -> Rows:
-    for number, row in enumerate(rows, 1):
-        yield row
-        if number % 1000 == 0:
-            progress(number)
+        return write(list(query.selected_columns), rows, out)
 
 
 def _query(name: str, site: str | None, since: datetime | None) -> Select[*tuple[Any, ...]]:
