@@ -4,9 +4,8 @@ numbers, the link whose number follows that of the page itself), and to a feed, 
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections import Counter
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
@@ -28,47 +27,48 @@ if TYPE_CHECKING:
 
 
 _PAGE_NUMBER = re.compile(r"^[\[(]?\s*(\d{1,4})\s*[\])]?$")
-_ABOVE = 4  # levels above a link that are searched for the others
+_ABOVE = 4  # levels above a link that are searched for a class or an id
 _MOST_LINKS = 60  # links that are tried
 _SHOWN = "number(translate(normalize-space(text()), '[]()', ''))"
-
-_BEFORE = "preceding-sibling::node()[1][self::text()]"
-_BEHIND = f"//a[@href][number(.) = number(translate({_BEFORE}, translate({_BEFORE}, '0123456789', ''), '')) + 1]"
+_TEXT = "text()[normalize-space(translate(., '[](),.|·-', ''))][1]"
+_PLAIN = "[not(ancestor::a[@href])]"
 
 
 def numbered_selector(root: Any, url: str, step: int = 1) -> str | None:
-    """Return an XPath of the link to the next page; None where no link has the number after this page's, or this page's number
-    is unknown. `step` -1: the link to the page before, on a page with the highest number.
+    """Return an XPath of the link to the next page; None where no link has the number after this page's, which stands right
+    before it, without a link or with a class of its own. `step` -1: the link to the page before, on a page with the highest
+    number.
     """
-    tried = 0
-    for link in root.iter("a"):
-        number = _number(link)
-        if number is None or not _leads_on(link, url):
+    links = [one for one in root.iter("a") if _number(one) is not None and _leads_on(one, url)]
+    for link in links[:_MOST_LINKS]:
+        here = next(iter(link.xpath(f"{'preceding' if step > 0 else 'following'}::{_TEXT}")), None)
+        if here is None or not (number := re.search(r"\d+", here)) or int(number[0]) != (_number(link) or 0) - step:
             continue
-        tried += 1
-        if tried > _MOST_LINKS:
-            break
-        for around in _above(link):
-            here = _own(around, url)
-            if here is None or _number(here) != number - step:
-                continue
-            if found := _selector(root, around, here, link, step):
-                return found
-    return _behind_text(root, url) if step > 0 else None
+        own = here.getparent().getparent() if here.is_tail else here.getparent()
+        apart = [near for near in (own, own.getparent()) if link not in near.iter("a")]
+        classes = [f"[ancestor::*[position() < 3][{has_class(name)}]]" for near in apart for name in _classes(near)]
+        for mark in (_PLAIN, *classes):
+            selector = _scope(link) + _beside(step, mark)
+            found = compiled("html", selector)(root)
+            if (
+                found
+                and all(_leads_on(one, url) for one in found)
+                and len({target_of(url, one.get("href")) for one in found}) == 1
+            ):
+                return selector
+    return None
 
 
-def _behind_text(root: Any, url: str) -> str | None:
-    """Return an XPath for pagers whose numbers have no marks (`Pages: [1] <a>2</a> <a>3</a>`): the link right behind its
-    predecessor.
-    """
-    links = compiled("html", _BEHIND)(root)
-    targets = {target_of(url, one.get("href")) for one in links if _leads_on(one, url)}
-    return _BEHIND if links and len(targets) == 1 and all(_leads_on(one, url) for one in links) else None
+def _beside(step: int, mark: str) -> str:
+    """Return the XPath of links whose number follows the one of the text beside them, which has a mark of the page itself."""
+    own = f"{'preceding' if step > 0 else 'following'}::{_TEXT}{mark}"
+    digits = f"number(translate({own}, translate({own}, '0123456789', ''), ''))"
+    return f"//a[@href][{_SHOWN} > 0][{_SHOWN} = {digits} {'+' if step > 0 else '-'} 1]"
 
 
 def _number(element: Any) -> int | None:
     """Return the number in the element's own text."""
-    match = _PAGE_NUMBER.match(element.text.strip()) if isinstance(element.tag, str) and element.text else None
+    match = _PAGE_NUMBER.match(element.text.strip()) if element.text else None
     return int(match[1]) if match else None
 
 
@@ -81,63 +81,14 @@ def _leads_on(link: Any, url: str) -> bool:
     return parts.netloc == here.netloc and is_same_thing(parts.path, here.path)
 
 
-def _above(link: Any) -> Iterator[Any]:
-    level = link
-    for _ in range(_ABOVE):
-        level = level.getparent()
-        if level is None or level.tag in ("body", "html"):
-            return
-        yield level
-
-
-def _own(around: Any, url: str) -> Any:
-    """Return this page's number in a pager: the one without a link, with a link to the page, or with another class."""
-    numbers = [one for one in around.iterdescendants() if _number(one) is not None]
-    if not 2 <= len(numbers) <= 40:
-        return None
-    targets = [target_of(url, one.get("href") or "javascript:") if one.tag == "a" else None for one in numbers]
-    for own in (None, urldefrag(url).url):
-        if plain := [one for one, target in zip(numbers, targets, strict=True) if target == own]:
-            break
-    if not plain:
-        classes = Counter(one.get("class") for one in numbers)
-        plain = [one for one in numbers if len(numbers) > 2 and one.get("class") and classes[one.get("class")] == 1]
-    return plain[0] if len(plain) == 1 else None
-
-
-def _selector(root: Any, around: Any, here: Any, link: Any, step: int) -> str | None:
-    change = "+ 1" if step > 0 else "- 1"
-    for scope in _scopes(around):
-        for own in _of_page(scope, here):
-            shown = f"number(translate(normalize-space(({own})[1]/text()), '[]()', ''))"
-            found = f"({scope}//a[@href][{_SHOWN} = {shown} {change}])[1]"
-            if _first(root, f"({own})[1]") is here and _number(_first(root, found)) == _number(link):
-                return found
-    return None
-
-
-def _first(root: Any, selector: str) -> Any:
-    found = compiled("html", selector)(root)
-    return found[0] if found else None
-
-
-def _scopes(around: Any) -> Iterator[str]:
-    """Yield XPaths of the pager, or of its ancestors."""
-    level: Any = around
-    for _ in range(3):
-        if level is None or level.tag == "body":
-            return
-        yield from (f"//{level.tag}[{has_class(name)}]" for name in _classes(level))
+def _scope(link: Any) -> str:
+    """Return the XPath of the pager around a link by its class or id; empty where it has none."""
+    for level in itertools.islice(link.iterancestors(), _ABOVE):
+        if level.tag not in ("body", "html") and (names := _classes(level)):
+            return f"//{level.tag}[{has_class(names[0])}]"
         if NAME.match(level.get("id") or ""):
-            yield f"//{level.tag}[@id='{level.get('id')}']"
-        level = level.getparent()
-
-
-def _of_page(scope: str, here: Any) -> Iterator[str]:
-    yield from (f"{scope}//{here.tag}[{has_class(name)}]" for name in _classes(here))
-    parent = here.getparent()
-    yield from (f"{scope}//{parent.tag}[{has_class(name)}]/{here.tag}" for name in _classes(parent))
-    yield f"{scope}//{here.tag}[{_SHOWN} > 0]" if here.tag != "a" else f"{scope}//a[not(@href)][{_SHOWN} > 0]"
+            return f"//{level.tag}[@id='{level.get('id')}']"
+    return ""
 
 
 def _classes(element: Any) -> list[str]:
