@@ -241,29 +241,20 @@ def _is_one(text: str) -> bool:
 
 
 def _count_in_words(listed: _Listed) -> dict[str, Any]:
-    """Return the field of a count in text: `12 replies, last on …`, `Views: 340 | Replies: 12`, before or behind the word."""
+    """Return the field of a count in text, before or behind the word (`12 replies, last on …`, `Views: 340 | Replies: 12`), that
+    an expression finds in nearly each row, in the shortest texts that have it.
+    """
+    paths, number = listed.paths, r"(\d[\d.,]*[kw万]?)"
+    places = sorted(paths.places[1:], key=lambda one: sum(map(paths.tree.size, one.first.values())) / max(1, len(one.first)))
     for pattern, add in ((_REPLIES, 0), (_POSTS, -1)):
-        number, word = r"(\d[\d.,]*[kw万]?)", f"(?:{pattern.pattern})"
+        word = f"(?:{pattern.pattern})"
         for regex in (rf"(?i){word}\w*\s*[:：]\s*{number}", rf"(?i){number}\s*{word}"):
-            if fields := _by_regex(listed, regex, add):
-                return fields
+            for place in places:
+                matched = sum(bool(re.search(regex, paths.string(i))) for i in place.first.values())
+                is_each = paths.presence(place) >= _LEAST_ROWS and matched >= 0.9 * len(place.first)
+                if is_each and (selectors := field_selectors(_pairs(listed, place.first), 1)):
+                    return {"reply_count": {"select": selectors[0], "regex": regex} | ({"add": add} if add else {})}
     return {}
-
-
-def _by_regex(listed: _Listed, regex: str, add: int) -> dict[str, Any]:
-    """Return the field of a count that an expression finds in nearly each row, in the shortest texts that have it."""
-    for place in sorted(listed.paths.places[1:], key=lambda one: _length(listed, one)):
-        matched = [bool(re.search(regex, listed.paths.string(i))) for i in place.first.values()]
-        if listed.paths.presence(place) >= _LEAST_ROWS and sum(matched) >= 0.9 * len(matched):
-            if selectors := field_selectors(_pairs(listed, place.first), 1):
-                return {"reply_count": {"select": selectors[0], "regex": regex} | ({"add": add} if add else {})}
-            break
-    return {}
-
-
-def _length(listed: _Listed, place: Any) -> float:
-    """Return the mean length of the texts at a place: an element around several others joins their texts."""
-    return sum(listed.paths.tree.size(i) for i in place.first.values()) / max(1, len(place.first))
 
 
 def _count_at_end(listed: _Listed, links: list[str], threads: Sequence[OpenedPage]) -> dict[str, Any]:

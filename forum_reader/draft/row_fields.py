@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from urllib.parse import urljoin
 
@@ -182,7 +182,6 @@ def _id_score(selector: str, name: str, values: list[str], found: Sequence[PostR
 
 
 _TITLE = "substring(normalize-space(//title), 1, 80)"
-_LATER = timedelta(days=40)
 
 
 def made_id(pages: Sequence[tuple[OpenedPage, Sequence[Any]]], authors: list[str], date: Any, body: Any) -> str | None:
@@ -198,7 +197,7 @@ def made_id(pages: Sequence[tuple[OpenedPage, Sequence[Any]]], authors: list[str
         return None
     words = _as_xpath(first_selector(body) or "", rows[0])
     beginning = f"substring(normalize-space({words}), 1, 80)" if words else None
-    ends = [one for one in (last, f"{last}/@datetime") if _stays(one, rows, page)]
+    ends = [one for one in (last, f"{last}/@datetime") if compiled("html", one)(rows[0]) and not moves(one, rows[:10], page)]
     if beginning:
         ends += [beginning, *(f"concat({one}, '/', {beginning})" for one in ends)]
     ids = [f"(concat({_TITLE}, '/', normalize-space({author}), '/', normalize-space({one})))" for one in ends or [last]]
@@ -214,13 +213,6 @@ def first_selector(field: Any) -> str | None:
     """Return the first selector of a field of a site file."""
     select = field.get("select") if isinstance(field, dict) else field
     return select if select is None or isinstance(select, str) else select[0]
-
-
-def _stays(step: str, rows: Sequence[Any], page: OpenedPage) -> bool:
-    """Return True if dates are absolute: read some weeks later, they give the same time."""
-    now, later = _reader(page), _reader(page, _LATER)
-    texts = {str(compiled("html", f"(normalize-space({step}))")(row)[0]) for row in rows[:10]}
-    return any(texts) and all(now.read(text)[0] == later.read(text)[0] for text in texts)
 
 
 def _as_xpath(selector: str, row: Any) -> str | None:
@@ -254,8 +246,8 @@ def moves(field: Any, rows: Sequence[Any], page: OpenedPage) -> bool:
     return any(moment is not None and not fixed for moment, fixed in read)
 
 
-def _reader(page: OpenedPage, later: timedelta = timedelta()) -> DateReader:
-    return DateReader(read_at(page.response) + later, language=page.language, time_zone="UTC")
+def _reader(page: OpenedPage) -> DateReader:
+    return DateReader(read_at(page.response), language=page.language, time_zone="UTC")
 
 
 def _text(selector: str, row: Any) -> str | None:
