@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from forum_reader.fields import post_marks
 from forum_reader.fields.author_names import REPLY_TITLE
 from forum_reader.page.page_tree import PageTree
+from forum_reader.readers.repeated_blocks import alone
 
 from .element_selectors import words_of
 from .page_sample import OpenedPage
@@ -73,16 +74,10 @@ class LinkGroup:
         """Return, for each link, the largest element around it that holds no other link of the group; in a tree of titles, whose
         rows stand within rows, the smallest.
         """
-        tree, found = self.page.tree, []
+        tree = self.page.tree
         if nested := self._nested():
             return nested
-        for n, place in enumerate(self.places):
-            before = self.places[n - 1] if n else -1
-            after = self.places[n + 1] if n + 1 < len(self.places) else len(tree)
-            top = place
-            while (up := tree.parent[top]) > max(0, before) and tree.end[up] <= after:
-                top = up
-            found.append(top)
+        found = alone(tree, self.places)
         tops = Counter(tree.parent[top] for top in found)
         common = tops.most_common(1)[0][0]
         return [self._below(top, common) for top in found]

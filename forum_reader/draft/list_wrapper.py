@@ -107,11 +107,20 @@ def _newest_first(listed: _Listed) -> bool:
     group, paths = listed.group, listed.paths
     if not any(block.inner for block in paths.blocks) and not (group.shows_posts and group.named):
         return True
-    marks, calendar = paths.marks, group.page.calendar
-    places = [[marks.dates[i] for i in paths.dates_in(n)] for n in range(paths.count)]
-    newest = [max((one for one in calendar.read(row) if one is not None), default=None) for row in places]
-    known = [one for one in newest if one is not None]
+    known = list(newest_dates(group).values())
     return sum(one < after for one, after in itertools.pairwise(known)) * _MOST_RISING < len(known)
+
+
+def newest_dates(listed: LinkGroup) -> dict[str, datetime]:
+    """Return the newest date that the list has for each thread whose row has one, by its address."""
+    marks, calendar = listed.page.marks, listed.page.calendar
+    places = sorted(marks.dates)
+    found = {}
+    for url, (start, end) in zip(listed.urls, listed.spans(), strict=True):
+        dates = calendar.read([marks.dates[place] for place in places if start <= place < end])
+        if known := [date for date in dates if date is not None]:
+            found[url] = max(known)
+    return found
 
 
 def _pattern(group: LinkGroup, shape: AddressShape) -> str:
@@ -167,10 +176,7 @@ def _author(listed: _Listed) -> dict[str, Any]:
                 break
     if len(sure) < _LEAST_ROWS * paths.count:
         sure = {n: i for n, i in find_authors(paths).items() if post_marks.suggests_author(paths.names(i))}
-    if len(sure) < _LEAST_ROWS * paths.count:
-        return {}
-    selectors = field_selectors(_pairs(listed, sure))
-    if not selectors:
+    if len(sure) < _LEAST_ROWS * paths.count or not (selectors := field_selectors(_pairs(listed, sure))):
         return {}
     if badges := badge_selectors([(paths, i) for i in sure.values()]):
         return {"author": {"select": as_value(selectors), "remove": as_value(badges)}}

@@ -24,8 +24,7 @@ from .address_shape import AddressShape, shape_of, target_of
 from .boards import board_field
 from .element_selectors import words_of
 from .explore import FoundForum
-from .link_groups import LinkGroup
-from .list_wrapper import learn_index, learn_list
+from .list_wrapper import learn_index, learn_list, newest_dates
 from .page_sample import OpenedPage
 from .thread_wrapper import learn_comments
 
@@ -171,7 +170,7 @@ def wrapper_of(found: FoundForum) -> Wrapper | None:
         if page.next and threads.is_of_another(page.next, page.url):
             page.next = None
     listed = learn_list(found.listed, threads, found.threads)
-    comments = learn_comments(found.threads, found.following, _newest(found.listed))
+    comments = learn_comments(found.threads, found.following, newest_dates(found.listed))
     if listed is None or comments is None:
         return None
     listed["url"] = _list_url(found, forum_shape)
@@ -206,18 +205,6 @@ def _hint(key: str, found: FoundForum) -> str:
     learned = next((page.learned for page in found.threads if page.learned), None)
     texts = may_be_dates(learned.fields.paths, learned.fields.authors) if learned and key == "created_at" else []
     return f": these may be dates: {', '.join(map(repr, texts))}" if texts else ""
-
-
-def _newest(listed: LinkGroup) -> dict[str, datetime]:
-    """Return the newest date that the list has for each thread whose row has one, by its address."""
-    marks, calendar = listed.page.marks, listed.page.calendar
-    places = sorted(marks.dates)
-    found = {}
-    for url, (start, end) in zip(listed.urls, listed.spans(), strict=True):
-        dates = calendar.read([marks.dates[place] for place in places if start <= place < end])
-        if known := [date for date in dates if date is not None]:
-            found[url] = max(known)
-    return found
 
 
 def _leads_to_others(selector: str, pages: list[OpenedPage], shape: AddressShape) -> bool:

@@ -124,13 +124,13 @@ def _groups(tree: PageTree, marks: Marks) -> list[tuple[str, list[int]]]:
 
 
 def _sets_of(tree: PageTree, members: Sequence[int]) -> Iterable[list[Range]]:
-    alone = _alone(tree, members)
-    yield [(i, tree.end[i]) for i in alone]
-    yield from _runs(tree, alone)
+    tops = alone(tree, members)
+    yield [(i, tree.end[i]) for i in tops]
+    yield from _runs(tree, tops)
     yield from _levels(tree, members)
 
 
-def _alone(tree: PageTree, members: Sequence[int]) -> list[int]:
+def alone(tree: PageTree, members: Sequence[int]) -> list[int]:
     """Return the largest elements that hold one member each."""
     found = []
     for place, member in enumerate(members):
@@ -143,13 +143,13 @@ def _alone(tree: PageTree, members: Sequence[int]) -> list[int]:
     return found
 
 
-def _runs(tree: PageTree, alone: Sequence[int]) -> Iterable[list[Range]]:
+def _runs(tree: PageTree, tops: Sequence[int]) -> Iterable[list[Range]]:
     """Siblings from one member to the next, before or behind it."""
     by_parent: dict[int, list[int]] = defaultdict(list)
-    for i in alone:
+    for i in tops:
         by_parent[tree.parent[i]].append(i)
     parent, starts = max(by_parent.items(), key=lambda one: len(one[1]))
-    if len(starts) < 2 or len(starts) < 0.7 * len(alone) or parent < 0:
+    if len(starts) < 2 or len(starts) < 0.7 * len(tops) or parent < 0:
         return
     if all(tree.end[one] == after for one, after in itertools.pairwise(starts)):
         return

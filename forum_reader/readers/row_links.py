@@ -21,6 +21,8 @@ from forum_reader.page.page_address import host_of
 from forum_reader.page.page_tree import LETTER, PageTree, around, is_framed
 from forum_reader.page.records import SeenLink
 
+from .repeated_blocks import alone
+
 LEAST_FORUMS = 3  # of an index, by their addresses
 _NEARLY_ALL = 0.8  # of the rows
 _LONGEST_LABEL = 30
@@ -71,7 +73,6 @@ _MANY_ROWS = 10
 _MOST_ROWS = 500
 _SHORTEST, _LONGEST = 4, 250  # characters of a title
 _MOST_WEIGHED = 30  # links of a group
-_LEVELS = 7  # of elements around a link that may be its row
 _SIGNED = 1.0  # weight of dates and authors in each row
 _OF_FRAME = 0.05  # weight of the links of a menu
 _HALF = 0.5
@@ -255,18 +256,7 @@ def _is_title(tree: PageTree, i: int) -> bool:
 
 def rows_of(tree: PageTree, members: Sequence[int]) -> list[tuple[int, int]]:
     """Return for each link the largest element around it that holds no other member."""
-    found = []
-    for place, i in enumerate(members):
-        before = members[place - 1] if place else -1
-        after = members[place + 1] if place + 1 < len(members) else len(tree)
-        top = i
-        for _ in range(_LEVELS):
-            up = tree.parent[top]
-            if up <= max(before, 0) or tree.end[up] > after:
-                break
-            top = up
-        found.append((top, tree.end[top]))
-    return found
+    return [(top, tree.end[top]) for top in alone(tree, members)]
 
 
 def _signed_share(tree: PageTree, members: Sequence[int], dates: list[int], authors: list[int]) -> float:
