@@ -9,9 +9,9 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from functools import partial
-from http.client import HTTPException, HTTPMessage
+from http.client import HTTPException
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urldefrag, urljoin, urlsplit
 from urllib.robotparser import RobotFileParser
 
@@ -56,7 +56,8 @@ class PlainFetch:
         self._delay_s = delay_s
         self._next_at = 0.0
         self._robots: dict[str, RobotFileParser] = {}
-        self._opener = urllib.request.build_opener(_WebRedirects)
+        self._opener = urllib.request.build_opener()
+        vars(self._opener)["handle_open"].pop("ftp")  # a page may redirect there
 
     def get(self, page: PageRequest) -> TextResponse:
         """Return the page, of any status. Raises FetchFailed."""
@@ -97,17 +98,6 @@ class PlainFetch:
             return self._opener.open(request, timeout=TIMEOUT_S)
         except urllib.error.HTTPError as answer:  # of another status
             return answer
-
-
-class _WebRedirects(urllib.request.HTTPRedirectHandler):
-    """Redirects to web addresses: the standard library would also follow one to `ftp:`."""
-
-    def redirect_request(
-        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
-    ) -> urllib.request.Request | None:
-        if urlsplit(newurl).scheme not in _SCHEMES:
-            raise urllib.error.URLError(f"redirects to {newurl!r:.200}, which is not a web page")
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 _INDEX_PAGES = 20  # most pages of an index

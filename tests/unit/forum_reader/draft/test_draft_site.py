@@ -99,7 +99,7 @@ def test_what_may_not_be_fetched_is_refused(server: WatchedSite, monkeypatch: py
     for url, reason in (
         (f"{server.url}/private/1", "robots.txt forbids it"),
         (f"{server.url}/large", "larger than"),
-        (f"{server.url}/file", "which is not a web page"),
+        (f"{server.url}/file", "unknown url type: ftp"),
         ("file:///etc/passwd", "is not the URL of a web page"),
         ("http://127.0.0.1:1/", "refused"),
     ):
