@@ -91,24 +91,7 @@ def listed(tree: PageTree, url: str, marks: Marks, titles: tuple[SeenLink, ...] 
     links = [] if titles else links_of(tree, marks)
     rows = titles or _seen(tree, links, url)
     of_threads = suggests_threads(tree, links)
-    if of_threads is None:
-        of_threads = _is_of_threads(rows)
-    if of_threads and not titles and len(outer := _outermost(tree, links)) >= LEAST_ROWS:
-        rows = _seen(tree, outer, url)
-    return rows, of_threads
-
-
-def _outermost(tree: PageTree, links: list[int]) -> list[int]:
-    """Leave out links of list items within the item of another link: the answers in a tree of titles."""
-    found, start, end = [], -1, 0
-    for i in links:
-        item = i
-        while item > 0 and tree.tag[item] != "li":
-            item = tree.parent[item]
-        if item <= 0 or item == start or item >= end:
-            found.append(i)
-            start, end = (item, tree.end[item]) if item > 0 else (start, end)
-    return found
+    return rows, _is_of_threads(rows) if of_threads is None else of_threads
 
 
 def _is_of_threads(rows: Sequence[SeenLink]) -> bool:
