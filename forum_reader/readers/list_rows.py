@@ -1,17 +1,16 @@
 """Repeated blocks other than posts: rows of a list of threads or forums, which have an author and a date each as posts have
-(the longest text of most rows is a link, or each row has a heading that links to another page), forms, news.
+(their texts are short, or each row has a heading that links to another page), forms, news.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from urllib.parse import urljoin, urlsplit
 
 from forum_reader.dates.dates_in_text import spotted
 from forum_reader.fields import post_marks
-from forum_reader.fields.text_field import Body
 from forum_reader.page.page_address import host_of
 from forum_reader.page.page_tree import PageTree, Range, are_forms
 from forum_reader.page.records import SeenLink
@@ -24,8 +23,6 @@ from .structure import PostPattern
 _LEAST_TITLED = 3
 _TITLED = 0.8  # of the blocks have different titles, where blocks are many
 _TITLES = 0.4  # of the blocks: some lists have two for each thread
-_WRITTEN = 0.2
-_SHORTEST_TITLE = 3  # characters
 _LONGEST_TITLE = 250
 _NUMBER = re.compile(r"\W*[^\W\d_]+\W*\d+(?:\W+[^\W\d_]+\W+\d+)?\W*")  # `Reply #3`, `message 48211`, `post #3 of 23`
 _MOST_LINKS = 3  # of a block that is a row
@@ -33,33 +30,6 @@ _SHORT = 60  # characters of a post that may be a row
 _COUNT = re.compile(r"[^\W\d_]{0,20}[\s:：]*\d[\d.,kKM万 ]*[^\W\d_]{0,20}")  # `28 Replies`, `Views: 1,974`
 _EASTERN = re.compile("[\u3040-\ud7ff]")
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4"})
-_ADDRESS = re.compile(r"(?:https?://|www\.)\S+$", re.IGNORECASE)  # a post may be no more than a link
-
-
-def are_rows(learned: PostPattern, tree: PageTree) -> bool:
-    """Return True if the learned blocks are rows of a list, not posts."""
-    bodies = learned.fields.bodies
-    if len(bodies) < LEAST_ROWS:
-        return False
-    dates = learned.fields.paths.marks.dates
-    sizes = [_linked_and_written(tree, body, dates.keys()) for body in bodies]
-    titles = sum(linked >= max(_SHORTEST_TITLE, written) for linked, written in sizes)
-    posts = sum(written > linked for linked, written in sizes)
-    return titles >= _TITLES * len(bodies) and posts <= _WRITTEN * len(bodies)
-
-
-def _linked_and_written(tree: PageTree, body: Body, dates: Set[int]) -> tuple[int, int]:
-    """Return the lengths of the longest text in a link and of the longest other text, dates excluded."""
-    linked = written = 0
-    for k in range(*body.texts):
-        text = tree.texts[k].strip()
-        if any(start <= k < end for start, end in body.without) or _ADDRESS.match(text):
-            continue
-        if tree.link_chars[k + 1] > tree.link_chars[k]:
-            linked = max(linked, len(text))
-        elif tree.owner[k] not in dates:
-            written = max(written, len(text))
-    return linked, written
 
 
 def are_listed(learned: PostPattern, tree: PageTree) -> bool:

@@ -36,7 +36,7 @@ from forum_reader.recognise.page_marks import PageMarks
 
 from .arrangement import arrange_unsure, arrange_wiki
 from .checks import agreement, completed, finished, grade, has_all_posts, is_complete, with_their_posts
-from .list_rows import are_listed, are_no_posts, are_rows, titled_rows
+from .list_rows import are_listed, are_no_posts, titled_rows
 from .marked_places import inferred
 from .profile_reader import Listed, ProfileReader
 from .schema_org import marked_posts, most_marked
@@ -97,11 +97,10 @@ def read_page(
     if arrange_wiki(page.root, page.own.hrefs):
         return _arranged(page)
     _ask_readers(page, compare=compare)
-    of_titles = page.learned is not None and are_rows(page.learned, page.tree)
     if page.learned is not None and are_no_posts(page.learned, of_forum=page.profile is not None):
         page.grades.pop(Reader.LEARNED, None)
     reader = _best(page.grades, page.found)
-    kind = _kind(page, reader, of_titles=of_titles)
+    kind = _kind(page, reader)
     following, pages = paging(page.tree, page.frame, url) if links else (None, ())
     seen = SeenPage(
         url=url, kind=kind.kind, title=page.frame.title, language=page.frame.language,
@@ -163,7 +162,7 @@ def _ask_readers(page: _Page, *, compare: bool) -> None:
         page.grades[Reader.LEARNED] = min(page.grades.get(Reader.LEARNED, 0.0), page.learned.quality)
 
 
-def _kind(page: _Page, reader: Reader | None, *, of_titles: bool) -> Kind:
+def _kind(page: _Page, reader: Reader | None) -> Kind:
     """Return the kind of a page: by the posts of the reader, the titles of learned rows, and the links that a profile finds."""
     learned = page.learned
     posts, best = (page.found[reader], page.grades[reader]) if reader else ((), 0.0)
@@ -173,7 +172,7 @@ def _kind(page: _Page, reader: Reader | None, *, of_titles: bool) -> Kind:
     tree = page.tree
     kind = kind_of(tree, page.frame, page.url, posts, best, sure=is_sure, marks=page.marks)
     if reader is Reader.LEARNED and learned is not None:
-        of_titles = of_titles or are_listed(learned, tree)
+        of_titles = are_listed(learned, tree)
         titles = () if of_titles else titled_rows(learned, tree, page.url, page.base)
         if titles or of_titles:
             if is_framed(tree, around(tree, [block.start for block in learned.fields.paths.blocks])):

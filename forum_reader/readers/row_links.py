@@ -1,9 +1,9 @@
 """Links of a page's rows: the threads of a board, the boards of an index.
 
-Links at the same place in their rows are a group. The group with the most text is taken, where dates and authors in the rows
-count more, and menus, sidebars and the foot of a page hardly: a menu may have more links than a board has threads. Of several
-links in each row (the last answer's, a page's) the first whose text differs from row to row is taken. Labels distinguish boards,
-which have topics and members, from threads, which have replies and views.
+Links at the same place in their rows are a group. The group with the most text is taken, without menus, sidebars and the foot of
+a page: a menu may have more links than a board has threads. Of several links in each row (the last answer's, a page's) the first
+whose text differs from row to row is taken. Labels distinguish boards, which have topics and members, from threads, which have
+replies and views.
 """
 
 from __future__ import annotations
@@ -73,8 +73,6 @@ _MANY_ROWS = 10
 _MOST_ROWS = 500
 _SHORTEST, _LONGEST = 4, 250  # characters of a title
 _MOST_WEIGHED = 30  # links of a group
-_SIGNED = 1.0  # weight of dates and authors in each row
-_OF_FRAME = 0.05  # weight of the links of a menu
 _HALF = 0.5
 _LEAST_PROSE = 8  # characters of a row outside of links
 _MUCH = 100  # characters of links
@@ -117,30 +115,21 @@ def _form_of_part(part: str) -> str:
 
 def links_of(tree: PageTree, marks: Marks) -> list[int]:
     """Return the elements of the links of the rows."""
-    dates, authors = sorted(marks.dates), marks.authors
     best: list[int] = []
-    best_score = (False, 0.0)
-    every = sorted(_apart(tree, _groups(tree, dates)), key=lambda one: -len(one[0]))[:_MOST_GROUPS]
+    best_score = (False, 0)
+    every = sorted(_outside_menus(tree, _groups(tree, sorted(marks.dates))), key=lambda one: -len(one))[:_MOST_GROUPS]
     rows = [
-        (members, framed)
-        for members, framed in every
+        members
+        for members in every
         if _differ(tree, members)
-        and (
-            len(members) >= LEAST_ROWS
-            or _lead_to_forums(tree, members)
-            or (not framed and suggests_threads(tree, members) is not None)
-        )
+        and (len(members) >= LEAST_ROWS or _lead_to_forums(tree, members) or suggests_threads(tree, members) is not None)
     ]
-    for members, framed in rows:
-        signed = _signed_share(tree, members, dates, authors)
+    for members in rows:
         size = sum(map(tree.size, members))
-        sure = not framed and (
-            size >= _MUCH or signed >= _HALF or _have_prose(tree, members) or suggests_threads(tree, members) is not None
-        )
-        score = size * (_OF_FRAME if framed else 1.0) * (1 + _SIGNED * signed)
-        if (sure, score) > best_score and not (framed and signed < _HALF):
-            best, best_score = members, (sure, score)
-    return _first_of_rows(tree, best, [members for members, _ in rows]) if best else []
+        sure = size >= _MUCH or _have_prose(tree, members) or suggests_threads(tree, members) is not None
+        if (sure, size) > best_score:
+            best, best_score = members, (sure, size)
+    return _first_of_rows(tree, best, rows) if best else []
 
 
 def _seen(tree: PageTree, links: Sequence[int], url: str) -> tuple[SeenLink, ...]:
@@ -194,22 +183,16 @@ def _has(elements: Sequence[int], i: int) -> bool:
     return place < len(elements) and elements[place] == i
 
 
-def _apart(tree: PageTree, groups: Iterable[list[int]]) -> Iterable[tuple[list[int], bool]]:
-    """Yield groups, and True for those in menus; a group's members in menus are a separate group."""
-    known: dict[int, bool] = {}
+def _outside_menus(tree: PageTree, groups: Iterable[list[int]]) -> Iterable[list[int]]:
+    """Yield the members of groups that do not stand in menus."""
+    framed: dict[int, bool] = {}
     for members in groups:
-        framed = is_framed(tree, around(tree, members))
-        parts: tuple[list[int], list[int]] = ([], [])
-        for i in members:
-            parts[framed or _is_in_frame(tree, i, known)].append(i)
-        yield from ((part, is_in) for part, is_in in zip(parts, (False, True), strict=True) if part)
-
-
-def _is_in_frame(tree: PageTree, i: int, known: dict[int, bool]) -> bool:
-    up = tree.parent[i]
-    if up not in known:
-        known[up] = is_framed(tree, up)
-    return known[up]
+        if is_framed(tree, around(tree, members)):
+            continue
+        for up in {tree.parent[i] for i in members} - framed.keys():
+            framed[up] = is_framed(tree, up)
+        if outside := [i for i in members if not framed[tree.parent[i]]]:
+            yield outside
 
 
 def _nth(tree: PageTree, cell: int) -> int:
@@ -240,12 +223,6 @@ def _is_title(tree: PageTree, i: int) -> bool:
 def rows_of(tree: PageTree, members: Sequence[int]) -> list[tuple[int, int]]:
     """Return for each link the largest element around it that holds no other member."""
     return [(top, tree.end[top]) for top in alone(tree, members)]
-
-
-def _signed_share(tree: PageTree, members: Sequence[int], dates: list[int], authors: list[int]) -> float:
-    """Return the share of rows with a date or an author."""
-    rows = rows_of(tree, members[: _MOST_WEIGHED + 1])[:_MOST_WEIGHED]
-    return sum(_between(dates, *row) > 0 or _between(authors, *row) > 0 for row in rows) / len(rows)
 
 
 def _differ(tree: PageTree, members: Sequence[int]) -> bool:
@@ -283,7 +260,3 @@ def _first_of_rows(tree: PageTree, best: list[int], groups: list[list[int]]) -> 
 
 def _lead_to_forums(tree: PageTree, links: Sequence[int]) -> bool:
     return len(links) >= LEAST_FORUMS and all(post_marks.is_forum_link(tree.attributes[i].get("href") or "") for i in links)
-
-
-def _between(elements: list[int], start: int, end: int) -> int:
-    return bisect_left(elements, end) - bisect_left(elements, start)
