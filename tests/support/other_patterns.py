@@ -70,7 +70,7 @@ BUILT: dict[str, Callable[[], list[tuple[str, str]]]] = {
         ("search", _shape(one).pattern) for one in (_NUMBERED, _NAMED, _DEEP)
     ],
     "forum_reader/draft/boards.py:_pattern_of": lambda: [("search", _pattern_of(_shape(_NAMED)).pattern)],
-    "forum_reader/draft/list_wrapper.py:_by_regex": lambda: [("search", r"(?<!\d)(\d+)\W*$")],
+    "forum_reader/draft/list_wrapper.py:_count_in_words": lambda: [("search", r"(?<!\d)(\d+)\W*$")],
     "forum_reader/draft/list_wrapper.py:_token": lambda: [("search", _alone(one)) for one in ("12", "a-b")],
     "forum_reader/recognise/recognise.py:_found": list,  # marks and `base` of profiles, within a time: below
     "forum_reader/page/soft_block.py:": list,  # kept by its module
