@@ -36,8 +36,8 @@ _PLAIN = "[not(ancestor::a[@href])]"
 
 def numbered_selector(root: Any, url: str, step: int = 1) -> str | None:
     """Return an XPath of the link to the next page; None where no link has the number after this page's, which stands right
-    before it, without a link or with a class of its own. `step` -1: the link to the page before, on a page with the highest
-    number.
+    before it, without a link or with a class that the link lacks. `step` -1: the link to the page before, on a page with the
+    highest number.
     """
     links = [one for one in root.iter("a") if _number(one) is not None and _leads_on(one, url)]
     for link in links[:_MOST_LINKS]:
@@ -60,7 +60,7 @@ def numbered_selector(root: Any, url: str, step: int = 1) -> str | None:
 
 
 def _beside(step: int, mark: str) -> str:
-    """Return the XPath of links whose number follows the one of the text beside them, which has a mark of the page itself."""
+    """Return the XPath of links whose number follows the one of the text next to them, which has a mark of the page itself."""
     own = f"{'preceding' if step > 0 else 'following'}::{_TEXT}{mark}"
     digits = f"number(translate({own}, translate({own}, '0123456789', ''), ''))"
     return f"//a[@href][{_SHOWN} > 0][{_SHOWN} = {digits} {'+' if step > 0 else '-'} 1]"
