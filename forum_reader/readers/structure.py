@@ -292,19 +292,13 @@ def _with_lead(tree: PageTree, marks: Marks, best: Fields, calendar: Calendar, w
     if len(signs) > 2 and signs[0] not in signs[1:]:
         sets.append(without(tree, best.found, {0}))
     for found in sets:
-        if (extended := with_lead(tree, marks, found)) is None or not _has_lead(tree, marks, extended, calendar):
+        if (extended := with_lead(tree, marks, found)) is None:
             continue
         more = read_fields(tree, marks, extended, calendar, words)
         if is_post(more) and (found is best.found or size_of(more.paths, more.bodies[0]) > size_of(best.paths, best.bodies[0])):
             more.quality = max(more.quality, best.quality)
             return more
     return best
-
-
-def _has_lead(tree: PageTree, marks: Marks, extended: BlockSet, calendar: Calendar) -> bool:
-    """Return True if the first block, read with the next three alone, is a post."""
-    few = without(tree, extended, set(range(4, len(extended.blocks))))
-    return is_post(read_fields(tree, marks, few, calendar, 1))
 
 
 def _only_posts(fields: Fields) -> BlockSet | None:
