@@ -30,7 +30,11 @@ _PAGE_NUMBER = re.compile(r"^[\[(]?\s*(\d{1,4})\s*[\])]?$")
 _ABOVE = 4  # levels above a link that are searched for a class or an id
 _MOST_LINKS = 60  # links that are tried
 _SHOWN = "number(translate(normalize-space(text()), '[]()', ''))"
-_TEXT = "text()[normalize-space(translate(., '[](),.|·-', ''))][1]"
+_NEAR = {
+    step: f"({' | '.join(f'{axis}::text()[{n}]' for n in (1, 2, 3))})[normalize-space(translate(., '[](),.|·-', ''))][{nearest}]"
+    for step, axis, nearest in ((1, "preceding", "last()"), (-1, "following", "1"))
+}
+"""The text next to a link, but for separators. Of three: a search of all texts would be quadratic."""
 _PLAIN = "[not(ancestor::a[@href])]"
 
 
@@ -41,7 +45,7 @@ def numbered_selector(root: Any, url: str, step: int = 1) -> str | None:
     """
     links = [one for one in root.iter("a") if _number(one) is not None and _leads_on(one, url)]
     for link in links[:_MOST_LINKS]:
-        here = next(iter(link.xpath(f"{'preceding' if step > 0 else 'following'}::{_TEXT}")), None)
+        here = next(iter(link.xpath(_NEAR[step])), None)
         if here is None or not (number := re.search(r"\d+", here)) or int(number[0]) != (_number(link) or 0) - step:
             continue
         own = here.getparent().getparent() if here.is_tail else here.getparent()
@@ -61,7 +65,7 @@ def numbered_selector(root: Any, url: str, step: int = 1) -> str | None:
 
 def _beside(step: int, mark: str) -> str:
     """Return the XPath of links whose number follows the one of the text next to them, which has a mark of the page itself."""
-    own = f"{'preceding' if step > 0 else 'following'}::{_TEXT}{mark}"
+    own = f"{_NEAR[step]}{mark}"
     digits = f"number(translate({own}, translate({own}, '0123456789', ''), ''))"
     return f"//a[@href][{_SHOWN} > 0][{_SHOWN} = {digits} {'+' if step > 0 else '-'} 1]"
 
