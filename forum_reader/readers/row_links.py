@@ -173,14 +173,7 @@ def is_date(tree: PageTree, i: int, dates: Sequence[int]) -> bool:
     dates, in order.
     """
     within = dates[bisect_left(dates, i) : bisect_left(dates, tree.end[i])]
-    if any(2 * tree.size(j) >= tree.size(i) and spotted(tree.string(j)) for j in within):
-        return True
-    return _has(dates, tree.parent[i]) and bool(spotted(tree.string(i)) and spotted(tree.string(tree.parent[i])))
-
-
-def _has(elements: Sequence[int], i: int) -> bool:
-    place = bisect_left(elements, i)
-    return place < len(elements) and elements[place] == i
+    return any(2 * tree.size(j) >= tree.size(i) and spotted(tree.string(j)) for j in within)
 
 
 def _outside_menus(tree: PageTree, groups: Iterable[list[int]]) -> Iterable[list[int]]:
