@@ -53,8 +53,12 @@ def test_a_worker_consumes_what_is_declared_and_a_killed_consumer_loses_no_item(
         os.kill(first, signal.SIGKILL)
         client.delete(lock)  # the lock of the dead one, which would run out after 30 s
         wait_until(lambda: consumer_pid(data) != first and client.exists(lock), lambda: f"another one\n{fleet.said()}", 60)
+
+        def missing() -> str:
+            return f"{len(whole - set(lines(path)))} of {len(whole)} are missing, {client.llen('books:items')} are in Redis"
+
         whole = {(f"{fleet.site}/{page}", number) for page in range(1, PAGES + 1) for number in range(20)}
-        wait_until(lambda: set(lines(path)) == whole, lambda: f"all items are there\n{fleet.said()}", 60)
+        wait_until(lambda: set(lines(path)) == whole, lambda: f"all items: {missing()}\n{fleet.said()}", 60)
         wait_until(lambda: not client.llen("books:items"), "and have left Redis")
         assert len(lines(path)) <= len(whole) + Sink.batch, "at most one batch comes again"
         assert not client.exists("books:items:dead")
