@@ -59,7 +59,7 @@ def page(
         **{
             "boards": (),
             "news": (),
-            "figures": (),
+            "figures": (),  # those of forums are in monitoring/forums/pages.py
             "lately": "",
             "of_last_hour": "",
             "published": 0,

@@ -21,7 +21,7 @@ MOST_ITEMS = 2**31
 
 @dataclass(frozen=True, kw_only=True)
 class FrontierConfig:
-    """The configuration of a frontier; the settings are named in `docs/reference/settings.md`.
+    """The configuration of a frontier, read from Scrapy's settings by `config_of` in `redis_components/scrapy_glue/engine.py`.
 
     Raises ConfigError for values with which a crawl would stand still or set aside sound requests.
     """

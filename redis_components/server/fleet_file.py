@@ -1,7 +1,7 @@
 """`trawl.toml`: the file in which one fleet is declared, next to `scrapy.cfg` or where TRAWL_CONFIG names it.
 
-[fleet]                        variables: the names of docs/settings.md without TRAWL_, in lower case
-[services.NAME]                workers/fleet/sizes.py
+[fleet]                        variables: the names of docs/reference/settings.md without TRAWL_, in lower case
+[services.NAME]                workers/state/services.py, `ServiceRecord`
 [groups.NAME], [quotas.NAME]   workers/jobs/groups.py
 [rules.NAME], [outputs.NAME]   forums/events/rules.py
 [limits.SITE]                  workers/fleet/sizes.py

@@ -1,4 +1,4 @@
-"""Validates messages of the broker before Celery reads them.
+"""Validates messages of the broker, and checks their signatures, before Celery reads them.
 
 Celery reads the fields of a message in the worker's main process and trusts them: a time limit that is text ends the worker.
 Pure functions; each returns the fault in one line, or None for a valid message. Fields that no code reads may hold anything.

@@ -282,7 +282,7 @@ def test_a_crawler_has_no_engine_and_no_stats_before_it_is_open() -> None:
     "Scraper.handle_spider_output_async",
 )
 def test_downloads_callbacks_and_items_are_awaited_where_they_can_be_ended() -> None:
-    """What is ended there is in `tests/integration/test_page_age.py`."""
+    """What is ended there is in `tests/faults/test_page_age.py`."""
     assert "self.middleware.download_async(self._enqueue_request, request)" in source(Downloader.fetch)
     assert "await self._scrape(result, request)" in source(Scraper._wait_for_processing)
     text = source(Scraper._scrape)

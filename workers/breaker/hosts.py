@@ -105,7 +105,7 @@ class Refusal(NamedTuple):
 
 
 class HostOptions(NamedTuple):
-    """Options of the breaker of a host."""
+    """Options of the breaker of a host. A site file has its own: `BreakerOptions` in `forum_reader/definition/site.py`."""
 
     enabled: bool = True
     in_a_row: int = 5
