@@ -93,10 +93,6 @@ class ValidatorStore:
         entries = [part for name, one in found.items() for part in (name, msgspec.msgpack.encode(one))]
         script("validators_store")(self._client, self._keys, {"most": self._most, "entries": entries})
 
-    def size(self) -> int:
-        """Return the number of pages with validators."""
-        return sum(int(self._client.hlen(key)) for key in (self._keys.validators(), self._keys.older_validators()))
-
 
 MOST_URLS = 100_000
 """About 15 MB of Redis's memory."""
