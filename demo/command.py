@@ -12,7 +12,6 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.processes import Interrupts
-from cli.views.tables import Column, FittedTable, figure
 from cli.views.tables import console as make_console
 from redis_components.connection import explain
 from redis_components.embedded import redis_url
@@ -131,46 +130,10 @@ def print_report(console: Console, steps: DemoSteps) -> None:
 
 
 def print_coverage(console: Console, coverage: tuple[Coverage, ...]) -> None:
-    """Print the table, and for each fault its first ids."""
-    console.print(coverage_table(coverage))
+    """Print a line for each table, and for each fault its first ids."""
     for one in coverage:
-        _print_faults(console, one)
-
-
-def coverage_table(coverage: tuple[Coverage, ...]) -> FittedTable:
-    """Build the table with a row for each table of the database.
-
-    In 80 columns edited and deleted rows, which are right, have no room; faults are listed below by their ids.
-    """
-    ranks = {"expected": 0, "stored": 0, "missing": 1, "twice": 1, "wrong": 1, "unknown": 1, "edited": 2, "deleted": 2}
-    columns = [Column("database"), *(figure(name, rank=rank) for name, rank in ranks.items()), figure("coverage")]
-    rows: list[list[str | Text]] = []
-    for one in coverage:
-        wrong = one.wrong + one.spoilt + one.undeleted + one.buried
-        bad = [len(one.missing), one.duplicates, len(wrong), len(one.unknown)]
-        cells = [Text(f"{n:,}", style="bold red" if n else "green") for n in bad]
-        total = Text(_percent(one.share), style="bold green" if one.complete else "bold red")
-        stored = one.stored - one.deleted
-        rows.append([one.table, f"{one.expected:,}", f"{stored:,}", *cells, f"{one.edited:,}", f"{one.deleted:,}", total])
-    return FittedTable(columns, rows)
-
-
-def _percent(share: float) -> str:
-    """Format a share; `100 %` only for all of it."""
-    return "100 %" if share >= 1 else f"{min(share * 100, 99.99):.2f} %"
-
-
-def _print_faults(console: Console, one: Coverage) -> None:
-    faults = {
-        "missing": one.missing,
-        "wrong": one.wrong,
-        "unknown": one.unknown,
-        "not found to be deleted:": one.undeleted,
-        "wrongly taken for deleted:": one.buried,
-        "deleted and not kept as they were:": one.spoilt,
-    }
-    for what, ids in faults.items():
-        if ids:
+        console.print(Text(one.sentence(), style="bold green" if one.complete else "bold red"), soft_wrap=True)
+        for what, ids in one.unlike().items():
             more = f" and {len(ids) - IDS_SHOWN:,} more" if len(ids) > IDS_SHOWN else ""
             console.print(f"{what} {one.table}: {', '.join(ids[:IDS_SHOWN])}{more}", style="red", soft_wrap=True)
 

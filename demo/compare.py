@@ -115,9 +115,7 @@ def main() -> int:
         sys.stdout.write(f"{json.dumps(found.as_json())}\n")
     else:
         for one in found.tables:
-            sys.stdout.write(
-                f"{one.table}: {one.expected} shown, {100 * one.share:.1f} % stored as they are shown, {one.duplicates} twice\n"
-            )
+            sys.stdout.write(f"{one.sentence()}\n")
         sys.stdout.write(f"{found.unchecked} threads were not read again within {LIMIT_S:.0f} s\n" if found.unchecked else "")
     return 0 if found.complete else 1
 
@@ -195,6 +193,12 @@ class Coverage:
         """Share of the shown pieces that is stored correctly, 0 to 1."""
         wrong = {*self.missing, *self.wrong, *self.buried}
         return max(0.0, 1 - len(wrong) / self.expected) if self.expected else 1.0
+
+    def sentence(self) -> str:
+        """Return the result in a line; `100 %` only for all of it."""
+        share = "100 %" if self.share >= 1 else f"{min(self.share * 100, 99.99):.2f} %"
+        changed = f"{self.edited:,} edited, {self.deleted:,} deleted"
+        return f"{self.table}: {self.expected:,} shown, {share} stored as they are shown, {self.duplicates:,} twice; {changed}"
 
 
 def compare(database: Database, truth: Mapping[str, Any], site: str) -> tuple[Coverage, Coverage]:

@@ -25,7 +25,7 @@ from aiohttp import web
 
 from redis_components.errors import TrawlError
 
-from .behaviour import BadControl, Behaviour, Fault, FaultChoice, block_page, is_blocked, send_half_and_reset, send_slowly
+from .behaviour import Behaviour, Fault, FaultChoice, block_page, is_blocked, send_half_and_reset, send_slowly
 from .html_pages import HtmlPages, not_found
 from .json_pages import JsonPages, encode
 from .words import Bodies, NoSuchPage
@@ -160,10 +160,8 @@ class ForumServer:
     async def _control(self, request: web.Request) -> web.Response:
         try:
             self.behaviour = self.behaviour.changed(json.loads(await request.read()))
-        except BadControl as wrong:
-            return _answer({"error": str(wrong)}, status=400)
-        except (ValueError, RecursionError) as wrong:
-            return _answer({"error": f"/control: the body is not JSON: {wrong}"}, status=400)
+        except (TypeError, ValueError, RecursionError) as wrong:
+            return _answer({"error": f"/control: {wrong}"}, status=400)
         return _answer(self.behaviour)
 
 

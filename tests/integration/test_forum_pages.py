@@ -187,11 +187,11 @@ def test_the_truth_is_consistent_at_every_moment_and_only_grows(living: ForumPro
 def test_a_wrong_control_is_a_400_that_names_the_setting_and_changes_nothing(forum: ForumProcess) -> None:
     before = _json(forum, "/control")
 
-    with pytest.raises(ForumFailed, match=r"400 /control: unknown setting 'speed'; known: rate, latency_ms"):
+    with pytest.raises(ForumFailed, match=r"400 /control: .*'speed'"):
         forum.control(latency_ms=3, speed=1)
     for body in (b"", b"{", b"\xff", b"[" * 50_000):
         status, _, answer = _get(forum, "/control", method="POST", body=body)
-        assert (status, answer[:33]) == (400, b'{"error":"/control: the body is n')
+        assert (status, answer[:20]) == (400, b'{"error":"/control: ')
 
     assert _json(forum, "/control") == before
 

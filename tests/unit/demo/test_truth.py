@@ -216,8 +216,4 @@ def test_the_result_is_whole_on_a_narrow_terminal(width: int) -> None:
     console = Console(width=width, file=io.StringIO(), color_system=None)
     print_coverage(console, (one,))
     assert isinstance(console.file, io.StringIO)
-    head, row = console.file.getvalue().splitlines()
-    assert "…" not in head + row
-    assert row.split()[:3] == ["comments", "15,497", "15,497"]
-    assert ("deleted" in head) == (width > 80)
-    assert row.endswith("100 %")
+    assert console.file.getvalue() == "comments: 15,497 shown, 100 % stored as they are shown, 0 twice; 12 edited, 15 deleted\n"
