@@ -204,7 +204,7 @@ def _entries(client: redis.Redis, found: Why) -> None:
         found.cut += search.cut
     now = server_time(client)
     for name, entry in sorted(entries, key=lambda one: _FIRST.index(one[1].place)):
-        found.add(entry.place.value, describe_entry(name, entry, now, client, records.keys_of(name)))
+        found.add(entry.place.value, describe_entry(name, entry, now))
 
 
 def _fits(found: Why, fields: dict[str, Any]) -> bool:

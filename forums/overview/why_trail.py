@@ -51,43 +51,26 @@ def slowed_by_limits(lane: LaneView) -> Iterator[str]:
         yield f"lane {lane.lane} is {lane.condition.value}{rate}{why}; {lane.waiting:,} requests wait in it"
 
 
-def describe_entry(service: str, entry: Entry, now: float, client: redis.Redis, keys: CrawlKeys) -> str:
-    """Describe the place of an entry in one sentence; `now` is Redis's time. Raises `redis.RedisError`."""
+def describe_entry(service: str, entry: Entry, now: float) -> str:
+    """Describe the place of an entry in one sentence; `now` is Redis's time."""
     name = f"a start task ({entry.fields.get('mode') or 'url'})" if entry.is_task else f"the request for {entry.url}"
     what = f"{service}: {name}"
     tried = f"; {entry.attempts} crawlers died with it" if entry.attempts else ""
     since = f", stored {instant(entry.stored_at)}" if entry.stored_at else ""
     match entry.place:
         case EntryLocation.READY:
-            return f"{what} is ready{since}{_turn(entry, now, client, keys)}{tried}"
+            return f"{what} is ready{since}{tried}"
         case EntryLocation.LATER:
             return f"{what} waits for its time, {span((entry.at_s or now) - now)} from now{since}{tried}"
         case EntryLocation.LEASED:
             leased = f" since {instant(entry.at_s)} ({span(now - entry.at_s)})" if entry.at_s else ""
-            return f"{what} is leased by {entry.owner}{leased}{_taken_back(entry, now, client, keys)}{since}{tried}"
+            return f"{what} is leased by {entry.owner}{leased}{since}{tried}"
         case EntryLocation.PARKED:
             return f"{what} is set aside while its site is held{since}{tried}"
         case EntryLocation.WAITING:
-            place = "" if entry.before is None else f", {entry.before:,} come first"
-            return f"{what} waits in {entry.key}{place}"
+            return f"{what} waits in {entry.key}"
         case EntryLocation.DEAD:
             return f"{what} was given up {span(now - (entry.at_s or now))} ago: {entry.reason} (trawl dead replay)"
-
-
-def _taken_back(entry: Entry, now: float, client: redis.Redis, keys: CrawlKeys) -> str:
-    expires = client.zscore(keys.owners(), entry.owner)
-    return "" if expires is None else f", whose leases are taken back in {span(float(str(expires)) / 1000 - now)} if it is dead"
-
-
-def _turn(entry: Entry, now: float, client: redis.Redis, keys: CrawlKeys) -> str:
-    """Describe its position, and for a lane with a rate the estimated wait."""
-    before, name = entry.before or 0, entry.key.partition(f"{keys.ready()}:lane:")[2]
-    lane = lane_of(client, keys, name, now) if name else None
-    if lane is None:
-        return f", {before:,} come first"
-    wait = (lane.next_s or 0.0) + (before / lane.rate_now if lane.rate_now else 0.0)
-    rate = f" at {lane.rate_now:.3g} a second" if lane.rate_now else ""
-    return f", in lane {name} ({lane.condition.value}{rate}), {before:,} come first: its turn comes in about {span(wait)}"
 
 
 def describe_reading(row: Any) -> str:

@@ -49,7 +49,6 @@ class Entry:
     fields: dict[str, Any]  # of a request as the codec stores them, of a start task its JSON; {"url": …} for a plain URL
     is_task: bool
     key: str
-    before: int | None = None  # entries of that key that come first
     attempts: int = 0  # of a request: how often a crawler died with it
     stored_at: float | None = None  # of a request: when it was stored first (epoch s), where its order has the time
     owner: str = ""  # its crawler process
@@ -125,9 +124,9 @@ class _Looker:
         lanes = self._found(self._keys.lanes(), b"zset", most=_MOST_KEYS)
         names = [member.decode("utf-8", "replace") for _, member, _ in lanes if not member.startswith(b"\1")]
         for key in (self._keys.ready(), *map(self._keys.lane, names)):
-            for number, member, _ in self._found(key, b"zset"):
+            for _, member, _ in self._found(key, b"zset"):
                 if entry := self._request(EntryLocation.READY, member, key):
-                    yield replace(entry, before=number, raw=member)
+                    yield replace(entry, raw=member)
 
     def later(self) -> Iterator[Entry]:
         key = self._keys.later_requests()
@@ -153,13 +152,13 @@ class _Looker:
     def waiting(self) -> Iterator[Entry]:
         keys = self._keys
         for key in dict.fromkeys((keys.start_urls, *keys.more_start_urls, keys.fed_tasks, keys.later_tasks(), keys.backlog())):
-            for number, data, _ in self._found(key, b"list", b"set", b"zset"):
+            for _, data, _ in self._found(key, b"list", b"set", b"zset"):
                 if entry := self._task(EntryLocation.WAITING, data, key):
-                    yield replace(entry, before=number, raw=data)
+                    yield replace(entry, raw=data)
         for key in dict.fromkeys((*keys.turn_keys, keys.fed_turns, keys.later_turns())):
-            for number, member, _ in self._found(key, b"zset"):
+            for _, member, _ in self._found(key, b"zset"):
                 if entry := self._task(EntryLocation.WAITING, member.partition(b"\0")[2][8:], key):
-                    yield replace(entry, before=number, raw=member)
+                    yield replace(entry, raw=member)
         for _, id_, value in self._found(keys.overflow(), b"hash"):
             if self._may_fit(value) and (entry := self._task(EntryLocation.WAITING, _text_of(value), keys.overflow())):
                 yield replace(entry, raw=id_)
