@@ -13,9 +13,8 @@ from cli.names import check_ran, parse_since, parse_target
 from cli.views.options import AsJson, Newest, Since
 from cli.views.output import duration, in_plain_json
 from cli.views.tables import Column, figure, show
-from redis_components.errors import check_choice
-from workers.process.exit_kinds import ExitKind, OnceOutcome, signal_name
-from workers.state.history import LOST, Run, latest
+from workers.process.exit_kinds import signal_name
+from workers.state.history import Run, latest
 
 RUNNING = "running"
 
@@ -25,9 +24,6 @@ def history(
         str | None, typer.Argument(metavar="SERVICE|SLOT", help="Only of this service, or of one slot of it.")
     ] = None,
     since: Since = None,
-    kind: Annotated[
-        str | None, typer.Option(metavar="KIND", help="Only processes with this kind of end: crashed, hung, killed, lost, ...")
-    ] = None,
     limit: Newest = 20,
     as_json: AsJson = False,
 ) -> int:
@@ -40,25 +36,17 @@ def history(
 
         trawl history
         trawl history forum_detail/2 --since 1d
-        trawl history --kind crashed -n 100 --json
+        trawl history -n 100 --json | jq '.[] | select(.outcome == "crashed")'
     """
     spider, number = parse_target(target) if target else (None, None)
     moment = parse_since(since).timestamp() if since else 0.0
     with running_client(as_json) as client:
-        found = latest(client, limit, spider=spider, number=number, outcome=_kind(kind), since=moment)
+        found = latest(client, limit, spider=spider, number=number, since=moment)
         if not found and spider is not None and not latest(client, 1, spider=spider):
             check_ran(spider)
     rows = [_json(run) for run in found] if as_json else found
     show(rows, COLUMNS, as_json, empty="No crawler process matches.")
     return 0
-
-
-def _kind(text: str | None) -> str | None:
-    """Return the kind of end. Raises ConfigError for an unknown one."""
-    known = sorted({*(kind.label for kind in ExitKind), *OnceOutcome, LOST})
-    if text is not None:
-        check_choice("--kind", text, known)
-    return text
 
 
 def name_of(run: Run) -> str:

@@ -70,7 +70,6 @@ def test_programs_get_times_in_utc_and_seconds(capsys: pytest.CaptureFixture[str
 def test_runs_are_chosen(capsys: pytest.CaptureFixture[str]) -> None:
     assert ids(capsys) == [BY_HAND.id, KILLED.id, CRASHED.id]
     assert ids(capsys, "list/0", "--since", "90m") == [KILLED.id]
-    assert ids(capsys, "--kind", "crashed") == [CRASHED.id]
     assert ids(capsys, "list/1") == []
 
 
@@ -78,8 +77,3 @@ def test_without_a_fleet_it_states_that(monkeypatch: pytest.MonkeyPatch, capsys:
     monkeypatch.delenv("TRAWL_REDIS_URL")
     assert main(["history"]) == 0
     assert "Nothing is running here" in capsys.readouterr().out
-
-
-def test_a_kind_that_there_is_not_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["history", "--kind", "dead"]) == 2
-    assert "--kind 'dead' is unknown: write one of aborted, cancelled, crashed," in capsys.readouterr().err

@@ -91,7 +91,6 @@ def latest(
     *,
     spider: str | None = None,
     number: int | None = None,
-    outcome: str | None = None,
     since: float = 0.0,
 ) -> list[Run]:
     """Return the latest runs, the youngest first; those that go on have the figures of their last heartbeat. None: any.
@@ -103,7 +102,7 @@ def latest(
     found = []
     for run in sorted(Runs(client).all().values(), key=lambda run: (run.started_at, run.id), reverse=True):
         shown = run if run.ended_at else _as_heard(run, heard.get(_process(run)), now)
-        equal = ((spider, run.spider), (number, run.number), (outcome, shown.outcome))
+        equal = ((spider, run.spider), (number, run.number))
         if run.started_at >= since and all(value is None or value == own for value, own in equal):
             found.append(shown)
     return found[:limit]
