@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -31,7 +30,6 @@ from workers.fleet.consumers import ConsumerHost, ConsumerPlaces, Declared, decl
 from workers.fleet.sizes import desired_fleet
 from workers.state.registry import Registry
 
-SAMPLE_S = 1.0
 SHOWN_CHARS = 120
 
 
@@ -43,7 +41,7 @@ def list_items(
     services: Services = None,
     as_json: AsJson = False,
 ) -> int:
-    """Show how many items wait, how that changed within a second, the oldest one, and whether a consumer takes them.
+    """Show how many items wait, the oldest one, and whether a consumer takes them.
 
     Of a stream also its consumer groups: its waiting items, and items that its consumers have taken and not acknowledged.
     Items of a service's jobs that go to its own stream are counted in its line.
@@ -55,9 +53,7 @@ def list_items(
         crawls = {name: item_keys(client, name) for name in names}
         if not services:
             crawls = {name: keys for name, keys in crawls.items() if not _of_its_service(name, crawls)}
-        before = {name: _waiting(client, keys) for name, keys in crawls.items()}
-        time.sleep(SAMPLE_S)
-        rows = [{"service": name, **_row(client, keys, before[name])} for name, keys in crawls.items()]
+        rows = [{"service": name, **_row(client, keys)} for name, keys in crawls.items()]
         places = ConsumerPlaces(client).all()
     for row in rows:
         record = records.get(row["service"])
@@ -70,7 +66,6 @@ def list_items(
     columns: Columns = {
         "SERVICE": "service",
         "WAIT": lambda row: f"{row['waiting']:,}",
-        "PER S": lambda row: f"{row['per_s']:+,}",
         "REFUSED": lambda row: f"{row['refused']:,}",
         "CONSUMER": _consumer,
         "OLDEST": "oldest",
@@ -108,17 +103,12 @@ def _of_its_service(name: str, crawls: Mapping[str, CrawlKeys]) -> bool:
     return service is not None and service.item_stream() == crawls[name].item_stream()
 
 
-def _waiting(client: redis.Redis, keys: CrawlKeys) -> int:
-    return snapshot(client, "", keys).items
-
-
-def _row(client: redis.Redis, keys: CrawlKeys, before: int) -> dict[str, Any]:
+def _row(client: redis.Redis, keys: CrawlKeys) -> dict[str, Any]:
     stream = is_stream(client, keys)
-    waiting = _waiting(client, keys)
+    waiting = snapshot(client, "", keys).items
     oldest: Any = _oldest_of_stream(client, keys) if stream else client.lindex(keys.item_stream(), 0)
     row: dict[str, Any] = {
         "waiting": waiting,
-        "per_s": round((waiting - before) / SAMPLE_S),
         "refused": int(client.llen(keys.bad_items())),
         "consumer": bool(client.exists(keys.writer())),
         "oldest": as_text(oldest[: 4 * SHOWN_CHARS])[:SHOWN_CHARS] if oldest and waiting else None,

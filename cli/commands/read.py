@@ -40,9 +40,6 @@ def read(
     batch: Annotated[
         bool, typer.Option("--batch", help="Read many pages: a JSON line {url, html} or {url, path} for each.")
     ] = False,
-    author_names: Annotated[
-        bool, typer.Option("--author-names", help="With --batch: write authors as plain names, not as `name <profile URL>`.")
-    ] = False,
     ignore_robots: Annotated[bool, typer.Option("--ignore-robots", help="Fetch the page even if robots.txt forbids it.")] = False,
 ) -> int:
     """Show what Trawl reads from a page of any forum: its kind, the forum software, and the posts.
@@ -56,7 +53,7 @@ def read(
     if batch:
         if source is not None or url is not None:
             raise ConfigError("--batch reads from standard input: remove the URL or FILE")
-        return read_batch(sys.stdin.buffer, sys.stdout, author_names=author_names)
+        return read_batch(sys.stdin.buffer, sys.stdout)
     if source is None:
         raise ConfigError("give the URL of a page, or a file: trawl read https://forum.example/some-thread")
     page = _read(source, url, obey_robots=not ignore_robots)
@@ -197,14 +194,14 @@ _GC_THRESHOLD = (50_000, 50, 50)  # as in crawlers; the default of 700 takes a f
 _LINE_ENDS = {end: f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}  # Python's splitlines, among others, ends lines there
 
 
-def read_batch(lines: Iterable[bytes], out: IO[str], *, author_names: bool = False) -> int:
+def read_batch(lines: Iterable[bytes], out: IO[str]) -> int:
     """Read a page for each line; return 1 where some were not read: their answers have an `error`."""
     gc.set_threshold(*_GC_THRESHOLD)
     failed = False
     for line in lines:
         if not line.strip():
             continue
-        answer = _answer(line, author_names=author_names)
+        answer = _answer(line)
         failed = failed or answer["error"] is not None
         text = json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace").decode()  # half a surrogate pair has no encoding
         for end, escaped in _LINE_ENDS.items():
@@ -214,14 +211,14 @@ def read_batch(lines: Iterable[bytes], out: IO[str], *, author_names: bool = Fal
     return int(failed)
 
 
-def _answer(line: bytes, *, author_names: bool) -> dict[str, Any]:
+def _answer(line: bytes) -> dict[str, Any]:
     url: Any = None
     try:
         asked = json.loads(line)
         if not isinstance(asked, dict) or not isinstance(asked.get("url"), str):
             raise TrawlError('each line is an object with "url" and "html" or "path"')
         url = asked["url"]
-        return _row(read_limited(_html(asked), url, links=False), author_names=author_names)
+        return _row(read_limited(_html(asked), url, links=False))
     except (TrawlError, ReaderError, ValueError, OSError, RecursionError) as exc:
         reason = f"not JSON: {exc}" if isinstance(exc, json.JSONDecodeError) else str(exc) or in_words(exc)
         return {"url": url, "kind": None, "reader": None, "profile": None, "posts": [], "error": reason}
@@ -235,25 +232,25 @@ def _html(asked: dict[str, Any]) -> str:
     return decoded(Path(asked["path"]).read_bytes(), asked["path"])
 
 
-def _row(page: SeenPage, *, author_names: bool) -> dict[str, Any]:
+def _row(page: SeenPage) -> dict[str, Any]:
     return {
         "url": page.url,
         "kind": page.kind.value,
         "reader": page.reader.value if page.reader else None,
         "profile": page.software.profile if page.software else None,
-        "posts": [_post_row(post, author_names=author_names) for post in page.posts],
+        "posts": [_post_row(post) for post in page.posts],
         "confidence": page.confidence,
         "notes": list(page.notes),
         "error": None,
     }
 
 
-def _post_row(post: SeenPost, *, author_names: bool) -> dict[str, Any]:
+def _post_row(post: SeenPost) -> dict[str, Any]:
     """Return a post; on sites of questions and answers a post may have `comments`."""
-    comments = [_post_row(comment, author_names=author_names) for comment in post.comments]
+    comments = [_post_row(comment) for comment in post.comments]
     return {
         "id": post.id,
-        "author": post.author if author_names else _author(post),
+        "author": _author(post),
         "author_name": post.author,
         "author_url": post.author_url,
         "published": post.published.isoformat() if post.published else None,

@@ -16,7 +16,6 @@ from cli.views.tables import Columns, show
 from redis_components.errors import ConfigError
 from redis_components.server.untrusted_values import server_time
 from workers.environment.declaration import check_size
-from workers.environment.machine import CRAWLER_BYTES, crawlers_in_memory
 from workers.fleet import sizes
 from workers.fleet.autoscale import check_policy
 from workers.fleet.sizes import desired_fleet
@@ -142,17 +141,6 @@ def autoscaled_json(service: str, one: Autoscaled, size: int | None) -> dict[str
         "ceiling": memory.ceiling,
         "why": memory.why or None,
     }
-
-
-def too_much_for_machine(crawlers: int, memory: int) -> str:
-    """Return a warning for a node with so many crawlers on a machine with so many bytes of memory; "" where they fit."""
-    if crawlers <= (room := crawlers_in_memory(memory)):
-        return ""
-    need, there = crawlers * CRAWLER_BYTES / 2**30, memory / 2**30
-    return (
-        f"{crawlers} crawlers need about {need:.0f} GB of memory, this machine has {there:.0f}: it has room for {room}; start "
-        "the others on another machine"
-    )
 
 
 def nodes(as_json: AsJson = False) -> int:

@@ -43,7 +43,6 @@ from redis_components.server.untrusted_values import server_time
 from redis_components.server.url import impatient, masked
 from redis_components.server.variables import refuse_example_secrets, variable
 from workers.application import application
-from workers.environment.machine import memory_bytes
 from workers.fleet.sizes import check_service, declarations, declared_fleet, default_fleet, largest_fleet, node_crawlers, scale
 from workers.overview import Overview, OverviewReader
 from workers.process import start_checks
@@ -54,7 +53,7 @@ from workers.state.registry import Registry
 from workers.state.services import Autoscaling
 from workers.state.services import Services as Declared
 
-from .scale import parse_sizes, sentence, too_much_for_machine
+from .scale import parse_sizes, sentence
 
 TICK_S = 0.1
 INTERRUPTED = 130
@@ -223,8 +222,6 @@ def _make_room(largest: dict[str, int]) -> None:
     named = variable("TRAWL_NODE_CRAWLERS") is not None
     if named and room < wanted:
         complain(f"TRAWL_NODE_CRAWLERS={room}: this node has no room for {wanted - room} of {wanted} crawlers; raise or unset it")
-    elif warning := too_much_for_machine(wanted, memory_bytes()):
-        complain(warning)
     # The worker would make room for the default fleet only.
     if not named:
         os.environ["TRAWL_NODE_CRAWLERS"] = str(max(room, wanted))

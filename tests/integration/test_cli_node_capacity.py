@@ -12,7 +12,6 @@ import pytest
 import redis
 
 from cli.commands import up
-from cli.commands.scale import too_much_for_machine
 from tests.support.fleet import ROOT
 from tests.support.processes import wait_until
 from tests.support.trawl_command import Trawl, commands
@@ -48,13 +47,6 @@ def test_up_sizes_its_node_for_the_fleet_and_for_what_it_may_grow_to(
     capfd.readouterr()
     assert places_after(None, given="3") == 3
     assert "TRAWL_NODE_CRAWLERS=3: this node has no room for 47 of 50 crawlers" in capfd.readouterr().err
-
-
-def test_a_fleet_that_the_machine_has_no_memory_for_is_said() -> None:
-    assert too_much_for_machine(5, 2**30) == ""
-    assert too_much_for_machine(11, 2 * 2**30).startswith(
-        "11 crawlers need about 2 GB of memory, this machine has 2: it has room for 10"
-    )
 
 
 @pytest.mark.usefixtures("no_process_left")

@@ -238,16 +238,11 @@ def test_an_answer_is_one_line_for_every_program(capsys: pytest.CaptureFixture[s
     assert "\u2028" in json.loads(line)["posts"][4]["text"]
 
 
-@pytest.mark.parametrize(
-    ("options", "author"), [((), "walter <https://forum.example/u/walter>"), (("--author-names",), "walter")]
-)
-def test_authors_with_their_addresses(
-    saved: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], author: str
-) -> None:
+def test_authors_with_their_addresses(saved: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", _Input(json.dumps({"url": URL, "path": str(saved)})))
-    assert main(["read", "--batch", *options]) == 0
+    assert main(["read", "--batch"]) == 0
     row = json.loads(capsys.readouterr().out)
-    assert row["posts"][0]["author"] == author
+    assert row["posts"][0]["author"] == "walter <https://forum.example/u/walter>"
     assert row["posts"][0]["author_name"] == "walter"
 
 
