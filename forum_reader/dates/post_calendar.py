@@ -168,8 +168,14 @@ class Calendar:
         return latest.year
 
 
+_ENGLISH = {"en": "MDY", "en-US": "MDY", "en-GB": "DMY"}
+"""Orders of the language that most pages have: reading these does not load dateparser, for 0.06 s."""
+
+
 def check_language(language: str) -> str:
     """Return `language`, if dates can be read in it. Raises ValueError with similar names."""
+    if language in _ENGLISH:
+        return language
     known = _by_small_letters().values()
     if language in known:
         return language
@@ -183,6 +189,8 @@ def known_language(name: str) -> str | None:
     given = name.strip().replace("_", "-").lower()
     if not given or len(given) > 12:
         return None
+    if english := next((one for one in _ENGLISH if one.lower() == given), None):
+        return english
     return _by_small_letters().get(given) or _by_small_letters().get(given.partition("-")[0])
 
 
@@ -196,9 +204,11 @@ def writes_day_first(language: str | None) -> bool:
 @lru_cache(maxsize=1024)
 def order_of(language: str | None) -> str:
     """Return the order in which a language writes the numbers of a date: `DMY`, `MDY` or `YMD`."""
+    if not language or language in _ENGLISH:
+        return _ENGLISH[language or "en"]
     from dateparser.languages.loader import default_loader
 
-    return (default_loader.get_locale(language).info.get("date_order") if language else None) or "MDY"
+    return default_loader.get_locale(language).info.get("date_order") or "MDY"
 
 
 @lru_cache(maxsize=1)

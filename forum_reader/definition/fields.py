@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache, cached_property
+from types import MappingProxyType
 from typing import Any, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from forum_reader.dates.read_date import check_form
 
 from . import page_requests
 from .selectors import Finder, PatternError, Syntax, compile_pattern, compiled, is_xpath
 
+OWN_PROFILE: Mapping[str, Any] = MappingProxyType({})
+"""Context of a profile of Trawl's own, whose selectors and expressions are right: each is compiled when it is first used, as a
+page needs a third of them, and compiling all is most of the time that a profile takes to be read.
+"""
 Kind = Literal["text", "int", "date", "url", "html", "bool", "id"]
 
 
@@ -30,8 +35,8 @@ class Select(BaseModel):
         return tuple(compiled(self.syntax, selector) for selector in self.select)
 
     @model_validator(mode="after")
-    def _compiles(self) -> Self:
-        for selector in self.select:
+    def _compiles(self, info: ValidationInfo) -> Self:
+        for selector in () if info.context is OWN_PROFILE else self.select:
             try:
                 compiled(self.syntax, selector)
             except ValueError as exc:
@@ -67,9 +72,9 @@ class FieldSpec(Select):
 
     @field_validator("regex")
     @classmethod
-    def _is_regex(cls, regex: str | None) -> str | None:
+    def _is_regex(cls, regex: str | None, info: ValidationInfo) -> str | None:
         try:
-            compile_pattern(regex or "")
+            compile_pattern("" if info.context is OWN_PROFILE else regex or "")
         except PatternError as exc:
             raise ValueError(f"is not a regular expression: {exc}") from None
         return regex

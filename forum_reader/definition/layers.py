@@ -9,6 +9,8 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -97,13 +99,19 @@ class Layers(msgspec.Struct, frozen=True):
     variables: dict[str, str | None]
 
 
+@cache
 def profile_names() -> list[str]:
     """Return the names of the profiles."""
     return sorted(path.stem for path in PROFILES.glob("*.toml"))
 
 
 def profile_table(name: str) -> dict[str, Any]:
-    """Return the table of a profile's own file."""
+    """Return the table of a profile's own file, a copy of its own for each caller."""
+    return deepcopy(_profile_table(name))
+
+
+@cache
+def _profile_table(name: str) -> dict[str, Any]:
     return tomllib.loads((PROFILES / f"{name}.toml").read_text("utf-8"))
 
 

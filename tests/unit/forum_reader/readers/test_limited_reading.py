@@ -19,15 +19,15 @@ def test_a_tag_of_attributes_without_end_is_refused() -> None:
 
 
 def test_a_large_page_that_nests_without_end_is_refused() -> None:
-    post = "<div class=post-body>some words <span>3 March 2026</span>"
+    post = "<div class=post-body>some words <span>3 March 2026</span> at length, and more of them than before <i>so</i>"
     with pytest.raises(PageTooLarge, match="takes more than 1 s of processor time"):
-        read_limited(f"<html><body>{post * 1500}<!--{'x' * (1 << 20)}-->", URL, seconds=1)
+        read_limited(f"<html><body>{post * 2500}<!--{'x' * (1 << 20)}-->", URL, seconds=1)
 
 
 def test_a_small_page_that_nests_without_end_is_refused() -> None:
-    post = "<div class=post-body>some words <span>3 March 2026</span>"
+    post = "<div class=post-body>some words <span>3 March 2026</span> at length, and more of them than before <i>so</i>"
     with pytest.raises(PageTooLarge, match="takes more than 1 s of processor time"):
-        read_limited(f"<html><body>{post * 1500}", URL, seconds=1)
+        read_limited(f"<html><body>{post * 2500}", URL, seconds=1)
 
 
 def test_a_large_page_is_read_as_any_other() -> None:
