@@ -106,7 +106,7 @@ def profile_names() -> list[str]:
 
 
 def profile_table(name: str) -> dict[str, Any]:
-    """Return the table of a profile's own file, a copy of its own for each caller."""
+    """Return the table of a profile's own file: a separate copy for each caller."""
     return deepcopy(_profile_table(name))
 
 
