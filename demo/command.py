@@ -20,7 +20,7 @@ from redis_components.server.variables import load_env_file, variable
 
 from .compare import Coverage
 from .processes import DemoOptions, DemoProcesses, RunFolder, left_over, trawl_command
-from .progress import Lines, Progress, addresses, clock
+from .progress import Progress, addresses, clock
 from .steps import DemoSteps
 
 TICK_S = 0.2
@@ -38,7 +38,7 @@ def run(interrupts: Interrupts) -> int:
         load_env_file()
         options = DemoOptions.read()
         folder = RunFolder.fresh()
-        steps = DemoSteps(Progress(DemoProcesses(options, folder)))
+        steps = DemoSteps(Progress(DemoProcesses(options, folder), console))
     except TrawlError as error:
         return _failed(error)
     code = FAILED
@@ -57,10 +57,8 @@ def run(interrupts: Interrupts) -> int:
 
 def _run_steps(steps: DemoSteps, console: Console, interrupts: Interrupts) -> int:
     console.print(INTRODUCTION)
-    lines = Lines(console)
     for _ in steps.run():
         steps.progress.read()
-        lines.show(steps.progress)
         if interrupts.asked:
             return INTERRUPTED
         steps.processes.tend()

@@ -45,21 +45,12 @@ class ForumFigures:
 COUNT_EVERY_S = 0.5  # rows and the forum's own figures; Redis is read each time
 
 
-@dataclass(frozen=True, kw_only=True)
-class Event:
-    """An event, `at_s` seconds after the start."""
-
-    at_s: float
-    text: str
-
-
 class Progress:
     """Figures are None until there is something to count."""
 
-    def __init__(self, processes: DemoProcesses) -> None:
+    def __init__(self, processes: DemoProcesses, console: Console) -> None:
         self.processes = processes
-        self.doing = "Starting."
-        self.events: list[Event] = []
+        self._console = console
         self.fleet: Overview | None = None
         self.forum: ForumFigures | None = None
         self.stored: tuple[int, int] | None = None  # posts, comments that exist in the forum as far as the crawl knows
@@ -80,7 +71,8 @@ class Progress:
         return min(1.0, sum(self.stored) / max(1, self.forum.pieces))
 
     def happened(self, text: str) -> None:
-        self.events.append(Event(at_s=self.clock_s, text=text))
+        """Print a line for an event."""
+        self._console.print(Text.assemble((f"{clock(self.clock_s)}  ", "dim"), text), soft_wrap=True)
 
     def read(self) -> None:
         """Read all figures that exist by now. Raises `redis.RedisError`, StorageError, ForumFailed."""
@@ -118,61 +110,12 @@ class Progress:
         return int(number)
 
 
-LINE_EVERY_S = 3.0  # between two lines of progress
-
-
-class Lines:
-    """A line for each event, and one of progress every few seconds."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._printed = 0
-        self._progress_at = 0.0
-
-    def show(self, progress: Progress) -> None:
-        """Print what happened since the last call; where nothing did for a while, the figures."""
-        if progress.events and not self._printed:
-            for name, address in addresses(progress.processes):
-                self._console.print(Text(f"        {name} {address}"), soft_wrap=True)
-        for event in progress.events[self._printed :]:
-            self._console.print(_line(event), soft_wrap=True)
-        if len(progress.events) > self._printed:
-            self._progress_at = progress.clock_s
-        elif progress.clock_s - self._progress_at > LINE_EVERY_S:
-            self._progress_at = progress.clock_s
-            self._console.print(Text(f"{clock(progress.clock_s)}    {progress_line(progress)}"), soft_wrap=True)
-        self._printed = len(progress.events)
-
-
 def addresses(processes: DemoProcesses) -> list[tuple[str, str]]:
     """Return the addresses for a browser, by name."""
     return [
         ("Flower", f"{processes.flower.url}   user {processes.flower.user}, password {processes.flower.password}"),
         ("exporter", f"{processes.page.url}   status page, and /metrics"),
     ]
-
-
-def _line(event: Event) -> Text:
-    return Text.assemble((f"{clock(event.at_s)}  ", "dim"), event.text)
-
-
-def progress_line(progress: Progress) -> str:
-    """Return one line of figures, for a log."""
-    if not (progress.fleet and progress.forum and progress.stored):
-        return progress.doing
-    services = "; ".join(
-        f"{one.name} {one.alive}/{one.desired} crawlers, {one.pages:,} pages, {one.pages_per_s:.0f}/s,"
-        f" {one.crawl.start_tasks + one.crawl.ready:,} waiting, {one.crawl.leased + one.crawl.leased_tasks:,} leased"
-        for one in progress.fleet.services
-    )
-    edits, deletions = progress.noticed
-    figures = f"{percent(progress.stored_share)} stored, {edits:,} edits and {deletions:,} deletions noticed; {services}"
-    return f"{progress.doing} {figures}"
-
-
-def percent(share: float) -> str:
-    """Format a share; `100 %` only for all of it."""
-    return f"{int(share * 100)} %"
 
 
 def clock(seconds: float) -> str:

@@ -16,7 +16,7 @@ from workers.state.registry import CrawlerRecord, CrawlerState
 
 from .compare import Coverage, compare, scanned, unchecked
 from .processes import BOARDS, SITE
-from .progress import Progress
+from .progress import Progress, addresses
 
 START_TIMEOUT_S = 60.0
 
@@ -61,7 +61,6 @@ def kill_crawler(progress: Progress) -> Step[KilledCrawler]:
     os.kill(victim.pid, signal.SIGKILL)
     at_s = progress.clock_s
     progress.happened(f"SIGKILL to {victim.name} (pid {victim.pid}) with {leased} requests")
-    progress.doing = f"{victim.name} was killed: the next gets its requests."
     acked = progress.detail.acked
 
     def successor() -> CrawlerRecord | None:
@@ -137,21 +136,16 @@ class DemoSteps:
 
     def _start(self) -> Step[None]:
         progress, processes = self.progress, self.processes
-        for doing, step in (
-            ("Starting a Redis of its own.", processes.start_redis),
-            ("Making an empty database.", processes.open_database),
-            ("Growing a forum and starting its web server.", processes.start_forum),
-            ("Starting a Celery worker, beat, Flower, the exporter.", processes.start_services),
-        ):
-            progress.doing = doing
+        for step in (processes.start_redis, processes.open_database, processes.start_forum, processes.start_services):
             yield
             step()
         progress.count()
         assert progress.forum
         progress.happened(f"Redis, a forum of {progress.forum.pieces:,} posts, four services: started")
+        for name, address in addresses(processes):
+            progress.happened(f"{name} {address}")
         processes.seed()
         progress.happened(f"{BOARDS} boards are seeded: tasks for a crawler, in Redis")
-        progress.doing = "Beat finds two crawlers missing, the worker launches them."
         yield from until(progress, self._whole, "for the crawlers to start", START_TIMEOUT_S)
         progress.happened("both crawlers run")
 
@@ -159,7 +153,6 @@ class DemoSteps:
         progress, options = self.progress, self.processes.options
         self.processes.forum.control(rate=options.demo_rate)
         progress.happened("the forum lives: people post, edit, delete and move")
-        progress.doing = "forum_list scans boards: a task for each changed thread."
         yield from until(
             progress,
             lambda: progress.stored_share >= options.demo_kill_at,
@@ -169,13 +162,11 @@ class DemoSteps:
 
     def _follow(self) -> Step[None]:
         progress, options = self.progress, self.processes.options
-        progress.doing = "Reading the whole forum once, what is new first."
         yield from until(progress, self._caught_up, "for the whole forum to be read once", CRAWL_TIMEOUT_S)
         progress.count()
         assert progress.forum
         began_s, first = progress.clock_s, progress.forum
         progress.happened(f"read once, with {first.pages:,} requests; now it is followed")
-        progress.doing = "Following: lists, changed threads, checks of young ones."
         yield from until(
             progress,
             lambda: progress.clock_s - began_s >= options.demo_live_s,
@@ -190,14 +181,12 @@ class DemoSteps:
 
     def _settle(self) -> Step[None]:
         progress = self.progress
-        progress.doing = "One more scan of every board, until nothing waits."
         yield from until(progress, self._scanned, "for a complete scan of each board after the last change", SETTLE_TIMEOUT_S)
         progress.happened("every board was scanned once more")
         self.processes.recheck(False)  # some threads would always be due
         yield from self._idle_for_good()
         progress.count()
         self.noticed_following = sum(progress.noticed)
-        progress.doing = "Reading all once more: no list shows edits and deletions."
         for _ in range(CHECK_ROUNDS):
             if self._unchecked():
                 self.processes.check_all()
@@ -218,7 +207,6 @@ class DemoSteps:
 
     def _compare(self) -> None:
         progress = self.progress
-        progress.doing = "Comparing the database with the forum's list, row by row."
         progress.count()
         assert self.processes.database
         self.coverage = compare(self.processes.database, self.processes.forum.truth(), SITE)
