@@ -54,7 +54,7 @@ COMMANDS = {  # in the order of the help: panel, the function or group in `cli.c
     "read": (DATA, OF_FORUMS, "Show what Trawl reads from a page of any forum."),
     "dead": (REPAIR, "dead.app", "Show, replay and delete requests, items and messages that were given up."),
     "backup": (REPAIR, "backup.app", "Write the fleet's state, queues and database into one file, and restore it."),
-    "db": (REPAIR, OF_FORUMS, "Check, upgrade and move the database."),
+    "db": (REPAIR, OF_FORUMS, "Upgrade and move the database."),
     "migrate": (REPAIR, "migrate.app", "Continue a crawl that another package started."),
     "api": (SETUP, "up.api", "Serve the fleet's HTTP API."),
     "mcp": (SETUP, "mcp.mcp", "Answer the questions of programs about fleet and posts (Model Context Protocol)."),

@@ -174,8 +174,8 @@ def _default(field: FieldInfo) -> str:
 
 DATABASE = f"""# The database
 
-Made from `forums/storage/schema/tables.py` by `make docs`. The tables have version {VERSION}; `trawl db check` prints that of a
-database. Stored data can be exported (`trawl export`) and queried in place; write only to tables of your own.
+Made from `forums/storage/schema/tables.py` by `make docs`. The tables have version {VERSION}; `trawl doctor` reports a database
+of another one. Stored data can be exported (`trawl export`) and queried in place; write only to tables of your own.
 
 - One row of `posts` or `comments` is the newest state that was seen. Each other text that it had is a row of `revisions`
   (`kind`, `site`, `id`).

@@ -24,7 +24,7 @@ from cli.views.output import echo, report, working
 from forums.state.database_state import LATELY_S, DatabaseClaim
 from forums.storage import Database
 from forums.storage.copying import check, copy_from, copy_name, copy_to, has_posts
-from forums.storage.database import VERSION, mismatch
+from forums.storage.database import VERSION
 from forums.storage.engine import place_of
 from forums.storage.read.read_sql import existing
 from redis_components import __version__
@@ -225,16 +225,6 @@ def restore(
 db = command_group()
 
 
-@db.command("check")
-def check_tables(as_json: AsJson = False) -> int:
-    """Show the version of the tables and the version that this Trawl needs. Exit code 1: they differ."""
-    database = existing()
-    version = database.version()
-    problem = f"it has no tables; {_HOW_MADE}" if version is None else mismatch(version)
-    _report(as_json, database, version, problem, problem or f"its tables have version {VERSION}, as this Trawl needs")
-    return 1 if problem else 0
-
-
 @db.command("upgrade")
 def upgrade_tables(as_json: AsJson = False) -> int:
     """Upgrade the tables to the version that this Trawl needs. A Trawl whose tables had version 4 goes on writing them.
@@ -244,15 +234,15 @@ def upgrade_tables(as_json: AsJson = False) -> int:
 
     **Examples:**
 
-        trawl db check
-        trawl db upgrade
+        trawl db upgrade --json
     """
     database = existing()
     before = database.version()
     database.open().close()
     after = database.version()
     outcome = f"had version {before}, and now {after}" if before != after else f"have version {after} already"
-    _report(as_json, database, after, None, f"its tables {outcome}", before=before)
+    known = {"database": database.name, "version": after, "needed": VERSION, "before": before}
+    report(as_json, known, f"database {database.name}: its tables {outcome}")
     return 0
 
 
@@ -282,13 +272,3 @@ def move_database(
     if held:
         echo("threads that only the former one has are read again after: trawl forums forget --all")
     return 0
-
-
-_HOW_MADE = "the fleet makes them when it first stores items (trawl up)"
-
-
-def _report(
-    as_json: bool, database: Database, version: int | None, problem: str | None, line: str, before: int | None = None
-) -> None:
-    known = {"database": database.name, "version": version, "needed": VERSION, "problem": problem}
-    report(as_json, known if before is None else known | {"before": before}, f"database {database.name}: {line}")

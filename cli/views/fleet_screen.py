@@ -19,7 +19,6 @@ from .fleet_tables import ERRORS_SHOWN, held_table, in_trouble_first, node_colum
 from .output import duration, iso
 from .tables import INDENT, LEAST_BELOW, Column, FittedTable, figure
 
-FOREIGN_SHOWN = 10
 LOG_LINES_SHOWN = 5  # of a crawler that was given up; `--json` has all that its record holds
 SILENT_S = 5.0  # a crawler that missed two heartbeats may have died with its node
 LEAST_ROWS, MOST_ROWS = 3, 8  # of a table where not everything is shown
@@ -186,8 +185,6 @@ def _details(view: Overview) -> Iterator[RenderableType]:
     for one in view.crawlers:
         if one.state.given_up and (lines := log_of(one)):
             yield _spaced(lines)
-    if view.foreign:
-        yield _spaced(foreign_lines(view))
     if view.errors:
         yield _spaced(errors_table(view))
 
@@ -203,14 +200,6 @@ def log_of(one: CrawlerRecord) -> Text | None:
         return None
     last = "".join(f"\n  {line}" for line in lines[-LOG_LINES_SHOWN:])
     return Text.assemble((f"last lines of {one.name}:", "bold"), Text(last, style="dim"))
-
-
-def foreign_lines(view: Overview) -> Text:
-    """Return the values in Trawl's keys that Trawl did not write, by key, field and value."""
-    lines = [f"\n  {one}" for one in view.foreign[:FOREIGN_SHOWN]]
-    more = len(view.foreign) - FOREIGN_SHOWN
-    text = Text("Not Trawl's, and left out:", style="bold red")
-    return text.append("".join(lines) + (f"\n  and {more} more" if more > 0 else ""), style="red")
 
 
 def errors_table(view: Overview) -> FittedTable:

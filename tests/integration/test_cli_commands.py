@@ -451,18 +451,15 @@ def test_export_keeps_one_site_or_what_is_new(trawl: Trawl, stored: Path) -> Non
 
 
 def test_older_tables_are_upgraded_by_db_and_not_by_who_reads(trawl: Trawl, stored: Path) -> None:
-    assert trawl("db", "check").code == 0
     for file in stored.glob("trawl.sqlite*"):
         file.unlink()
     with contextlib.closing(sqlite3.connect(stored / "trawl.sqlite")) as connection, connection:
         connection.executescript((Path(__file__).parent / "storage" / "version_4.sqlite.sql").read_text())
         connection.execute("INSERT INTO trawl_schema VALUES (1, 4, '2026-01-01T00:00:00.000000Z', 'x')")
     one_line(trawl("export"), 1, f"its tables have version 4, this Trawl reads {VERSION}", "trawl db upgrade")
-    said = trawl("db", "check", "--json")
-    assert (said.code, json.loads(said.out)["version"], json.loads(said.out)["needed"]) == (1, 4, VERSION)
     assert f"its tables had version 4, and now {VERSION}" in trawl("db", "upgrade").out
     assert f"have version {VERSION} already" in trawl("db", "upgrade").out
-    assert trawl("db", "check").code == trawl("export").code == 0
+    assert trawl("export").code == 0
 
 
 def test_export_writes_a_csv_file_that_reads_back(trawl: Trawl, stored: Path, tmp_path: Path) -> None:
