@@ -168,18 +168,12 @@ def _hold(
     return 0
 
 
-_TO_ADD = {
-    "pause": "a service (trawl pause forum_detail), --site NAME, or --all for the whole fleet",
-    "drain": "a service (trawl drain forum_detail), --site NAME, --node NAME, or --all for the whole fleet",
-    "stop": "a service (trawl stop forum_detail), or --all for the whole fleet",
-    "resume": "what is held: a service (trawl resume forum_detail), --site NAME, --node NAME, or --all; trawl status lists it",
-}
-
-
 def _target(services: list[str] | None, site: str | None, whole: bool, command: str) -> Target:
     """Return the target. Raises ConfigError where nothing is named."""
     if not (services or site or whole):
-        raise ConfigError(f"trawl {command} did nothing, because nothing was named: add {_TO_ADD[command]}")
+        raise ConfigError(
+            f"trawl {command} did nothing, because nothing was named: add a service, --site NAME, --node NAME, or --all"
+        )
     return Target(services=tuple(dict.fromkeys(services or ())), site=site or "", whole=whole)
 
 

@@ -23,15 +23,12 @@ from redis_components.errors import ConfigError, unknown_name
 from redis_components.items.groups import ItemGroup, group_names, group_states, is_stream
 from redis_components.items.stream import ItemStream
 from redis_components.keys import CrawlKeys
-from redis_components.server.untrusted_values import as_text, server_time
+from redis_components.server.untrusted_values import server_time
 from workers.consumers.consume import consume as move
 from workers.consumers.targets import FORMS, MIB, SinkOptions, Target, parse_target
 from workers.fleet.consumers import ConsumerHost, ConsumerPlaces, Declared, declared_consumers
 from workers.fleet.sizes import desired_fleet
 from workers.state.registry import Registry
-
-SHOWN_CHARS = 120
-
 
 app = command_group()
 
@@ -41,7 +38,7 @@ def list_items(
     services: Services = None,
     as_json: AsJson = False,
 ) -> int:
-    """Show how many items wait, the oldest one, and whether a consumer takes them.
+    """Show how many items wait, and whether a consumer takes them.
 
     Of a stream also its consumer groups: its waiting items, and items that its consumers have taken and not acknowledged.
     Items of a service's jobs that go to its own stream are counted in its line.
@@ -68,7 +65,6 @@ def list_items(
         "WAIT": lambda row: f"{row['waiting']:,}",
         "REFUSED": lambda row: f"{row['refused']:,}",
         "CONSUMER": _consumer,
-        "OLDEST": "oldest",
     }
     show(rows, columns, as_json, empty="The fleet has no service.")
     if not as_json:
@@ -104,25 +100,16 @@ def _of_its_service(name: str, crawls: Mapping[str, CrawlKeys]) -> bool:
 
 
 def _row(client: redis.Redis, keys: CrawlKeys) -> dict[str, Any]:
-    stream = is_stream(client, keys)
-    waiting = snapshot(client, "", keys).items
-    oldest: Any = _oldest_of_stream(client, keys) if stream else client.lindex(keys.item_stream(), 0)
     row: dict[str, Any] = {
-        "waiting": waiting,
+        "waiting": snapshot(client, "", keys).items,
         "refused": int(client.llen(keys.bad_items())),
         "consumer": bool(client.exists(keys.writer())),
-        "oldest": as_text(oldest[: 4 * SHOWN_CHARS])[:SHOWN_CHARS] if oldest and waiting else None,
     }
-    if stream or keys.item_groups:
+    if keys.item_groups or is_stream(client, keys):
         states = group_states(client, keys, server_time(client))
         groups = [asdict(one) | {"consumer": bool(client.exists(keys.writer(one.name)))} for one in states]
         row |= {"consumer": any(one["consumer"] or one["readers"] for one in groups), "groups": groups}
     return row
-
-
-def _oldest_of_stream(client: redis.Redis, keys: CrawlKeys) -> bytes | None:
-    entries: Any = client.xrange(keys.item_stream(), count=1)
-    return entries[0][1].get(b"item") if entries else None
 
 
 @app.command()

@@ -14,14 +14,11 @@ from cli.views.options import AsJson, ScrapySettings, Service, SpiderArguments, 
 from cli.views.options import Services as OfServices
 from cli.views.output import complain, counted, echo, print_json, report
 from cli.views.tables import Columns, show
-from redis_components.embedded import data_dir
 from redis_components.errors import ConfigError, unknown_name
 from redis_components.items.groups import forget, group_states
 from redis_components.server.printable import masked_values
-from redis_components.server.signing import signing_is_on
 from redis_components.server.untrusted_values import server_time
 from redis_components.server.url import masked
-from workers.consumers.targets import check_place, is_target, parse_target
 from workers.deploy.deploy import check as check_one
 from workers.fleet.consumers import ConsumerPlaces
 from workers.fleet.sizes import check_service, declarations, service_in, value_origins
@@ -122,22 +119,11 @@ def add(
         services = Services(client)
         before = services.get(name)
         services.declare(name, record)
-    _report_refused_places(name, record)
     line = f"declared, {counted(record.size, 'crawler')}; trawl services check {name} checks that it can crawl"
     if before:
         line = f"declared differently; trawl roll {name} replaces crawlers that run"
     report(as_json, {"service": name, **_row(name, record, "run time")}, f"{name}: {line}")
     return 0
-
-
-def _report_refused_places(name: str, record: ServiceRecord) -> None:
-    """Report targets that the consumers will refuse: declarations in Redis may not name them, since others can write there."""
-    for target in () if signing_is_on() else (record.consumer, *record.groups.values()):
-        if target and is_target(target):
-            try:
-                check_place(parse_target(target).below(data_dir()))
-            except ConfigError as error:
-                complain(f"{name}: its consumer will not start: {error}")
 
 
 @app.command()

