@@ -99,20 +99,24 @@ class Layers(msgspec.Struct, frozen=True):
     variables: dict[str, str | None]
 
 
-@cache
 def profile_names() -> list[str]:
     """Return the names of the profiles."""
-    return sorted(path.stem for path in PROFILES.glob("*.toml"))
+    return _names_in(PROFILES)
+
+
+@cache
+def _names_in(folder: Path) -> list[str]:
+    return sorted(path.stem for path in folder.glob("*.toml"))
 
 
 def profile_table(name: str) -> dict[str, Any]:
     """Return the table of a profile's own file: a separate copy for each caller."""
-    return deepcopy(_profile_table(name))
+    return deepcopy(_table_in(PROFILES / f"{name}.toml"))
 
 
 @cache
-def _profile_table(name: str) -> dict[str, Any]:
-    return tomllib.loads((PROFILES / f"{name}.toml").read_text("utf-8"))
+def _table_in(file: Path) -> dict[str, Any]:
+    return tomllib.loads(file.read_text("utf-8"))
 
 
 def read(path: Path, table: dict[str, Any]) -> Layers:

@@ -76,7 +76,7 @@ def hung_is_named(fleet: ForumFleet, url: str) -> None:
     named = f"hung while reading {url}/viewtopic.php?t="
 
     def reasons() -> list[str]:
-        return [run.reason or "" for run in latest(fleet.registry.client, THREADS + 9, outcome="hung")]
+        return [run.reason or "" for run in latest(fleet.registry.client, 5_000) if run.outcome == "hung"]
 
     wait_until(reasons, lambda: f"it is in the history\n{fleet.said()}", 60)
     hung = reasons()

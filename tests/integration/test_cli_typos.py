@@ -34,7 +34,6 @@ def test_of_thousands_of_names_an_error_has_the_nearest_three() -> None:
 TYPOS = [
     ("history forum_detial", "forum_detail"),
     ("history forum_detial/2", "forum_detail"),
-    ("history --kind crashd", "crashed"),
     ("dead --spider forum_lst", "forum_list"),
     ("dead replay --spider forum_lst", "forum_list"),
     ("dead purge --yes --spider forum_lst", "forum_list"),

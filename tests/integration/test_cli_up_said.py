@@ -22,10 +22,10 @@ def trawl(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd
 
 def test_a_second_one_is_told_that_the_fleet_may_run_here(trawl: Trawl) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        for option in ("--port-flower", "--port-exporter"):
+        for option, other in (("--port-flower", "--port-exporter"), ("--port-exporter", "--port-flower")):
             port = taken.getsockname()[1]
             said = ("in use by another program", "this fleet runs here already", "trawl up --port-flower 0 --port-exporter 0")
-            one_line(trawl("up", f"{option}={port}"), 1, f"port {port} is", *said)
+            one_line(trawl("up", f"{option}={port}", f"{other}=0"), 1, f"port {port} is", *said)
 
 
 def test_a_second_one_on_other_ports_is_said_to_be_a_node(
