@@ -36,7 +36,9 @@ class Select(BaseModel):
 
     @model_validator(mode="after")
     def _compiles(self, info: ValidationInfo) -> Self:
-        for selector in () if info.context is OWN_PROFILE else self.select:
+        if info.context is OWN_PROFILE:
+            return self
+        for selector in self.select:
             try:
                 compiled(self.syntax, selector)
             except ValueError as exc:
@@ -73,10 +75,11 @@ class FieldSpec(Select):
     @field_validator("regex")
     @classmethod
     def _is_regex(cls, regex: str | None, info: ValidationInfo) -> str | None:
-        try:
-            compile_pattern("" if info.context is OWN_PROFILE else regex or "")
-        except PatternError as exc:
-            raise ValueError(f"is not a regular expression: {exc}") from None
+        if regex and info.context is not OWN_PROFILE:
+            try:
+                compile_pattern(regex)
+            except PatternError as exc:
+                raise ValueError(f"is not a regular expression: {exc}") from None
         return regex
 
     @field_validator("formats")

@@ -109,9 +109,9 @@ def _names_in(folder: Path) -> list[str]:
     return sorted(path.stem for path in folder.glob("*.toml"))
 
 
-def profile_table(name: str) -> dict[str, Any]:
-    """Return the table of a profile's own file: a separate copy for each caller."""
-    return deepcopy(_table_in(PROFILES / f"{name}.toml"))
+def profile_table(name: str) -> Mapping[str, Any]:
+    """Return the table of a profile's own file, which all callers share."""
+    return _table_in(PROFILES / f"{name}.toml")
 
 
 @cache
@@ -132,7 +132,7 @@ def read(path: Path, table: dict[str, Any]) -> Layers:
         if profile in chain:
             raise SiteError(f"{chain[-1]}: profile = {name!r}: profiles go round in a circle")
         chain.append(profile)
-        tables.append(profile_table(name))
+        tables.append(deepcopy(_table_in(profile)))  # keys are renamed in it
     merged: dict[str, Any] = {}
     origins: Origins = {}
     for file, table in reversed(list(zip(chain, tables, strict=True))):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
@@ -212,7 +213,7 @@ async def recent_page(get: Get, found: FoundForum, pages: dict[str, Any]) -> dic
     return table
 
 
-async def recent_of_profile(get: Get, profile: dict[str, Any], base_url: str, response: TextResponse) -> dict[str, Any] | None:
+async def recent_of_profile(get: Get, profile: Mapping[str, Any], base_url: str, response: TextResponse) -> dict[str, Any] | None:
     """Return the table `[pages.recent]` for software whose profile has none, where the page links a feed of its threads."""
     pages = profile.get("pages", {})
     pattern = None if "recent" in pages else _thread_pattern(pages)

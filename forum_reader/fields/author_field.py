@@ -125,8 +125,7 @@ def _may_be_name(paths: BlockPaths, i: int) -> bool:
 
 def _score(paths: BlockPaths, place: Place) -> float:
     tree = paths.tree
-    chars, first, last = tree.chars, tree.first_text, tree.last_text
-    elements = [i for i in place.first.values() if 0 < chars[last[i]] - chars[first[i]] <= LONGEST]
+    elements = [i for i in place.first.values() if 0 < tree.size(i) <= LONGEST]
     if len(elements) < 0.6 * len(place.first):
         return 0.0
     sample = elements[:6]

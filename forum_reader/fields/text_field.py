@@ -60,9 +60,8 @@ def size_of(paths: BlockPaths, body: Body) -> int:
 
 def _roots(paths: BlockPaths, authors: dict[int, int], dates: dict[int, int]) -> tuple[dict[int, int], set[int]]:
     """Return the element of each body, and the blocks whose body is several paragraphs without a common element."""
-    chars, first, last = paths.tree.chars, paths.tree.first_text, paths.tree.last_text
     sized = [
-        (sum(chars[last[i]] - chars[first[i]] for i in place.first.values()), place.path)
+        (sum(map(paths.tree.size, place.first.values())), place.path)
         for place in paths.places[1:]
         if paths.presence(place) >= 0.5
         and (place.count <= len(place.first) or (place.count <= 1.3 * len(place.first) and not _is_paragraph(paths, place)))

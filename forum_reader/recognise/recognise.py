@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import re._parser as sre  # type: ignore[import-not-found]
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
@@ -166,7 +165,7 @@ def _weighed(response: TextResponse, known: PageMarks | None = None, *, every: b
     the heaviest and no heavier than the next software: they decide nothing.
     """
     page = _Page(known or PageMarks(response))
-    likely = [(page.most(table), name, table) for name, table in _tables(layers.PROFILES) if page.possible & table.quick]
+    likely = [(page.most(table), name, table) for name, table in _tables() if page.possible & table.quick]
     found: list[_Weighed] = []
     for most, name, table in sorted(likely, key=lambda one: -one[0]):
         best = max(found, key=lambda one: one.weight, default=None)
@@ -205,7 +204,7 @@ class _Page:
     def __init__(self, marks: PageMarks) -> None:
         self.marks = marks
         self._budget = Budget(0, strict=False)
-        known, scripts = _marks(layers.PROFILES)
+        known, scripts = _marks()
         self.possible = set(scripts)
         for kind, (plain, expressions) in known.items():
             if plain:
@@ -259,14 +258,14 @@ def _texts_in(parsed: Iterable[tuple[Any, Any]]) -> tuple[str, ...]:
     return max(options, key=lambda texts: min(map(len, texts)))
 
 
-@lru_cache(maxsize=2)
-def _marks(folder: Path) -> tuple[dict[str, tuple[dict[str, str], list[tuple[str, str]]]], list[str]]:
+@cache
+def _marks() -> tuple[dict[str, tuple[dict[str, str], list[tuple[str, str]]]], list[str]]:
     """Return for each kind the profiles' marks that are plain text, by that text, and the expressions, each with the texts of
     which its matches have one; the marks of scripts apart.
     """
     found: dict[str, tuple[dict[str, str], list[tuple[str, str]]]] = {}
     scripts: list[str] = []
-    every = (mark for _, table in _tables(folder) for mark in (*table.signatures, *table.hints, *table.never, *table.requires))
+    every = (mark for _, table in _tables() for mark in (*table.signatures, *table.hints, *table.never, *table.requires))
     for mark in dict.fromkeys(every):
         kind, text, pattern = _compiled(mark)
         if kind == "script":
@@ -278,11 +277,11 @@ def _marks(folder: Path) -> tuple[dict[str, tuple[dict[str, str], list[tuple[str
     return found, scripts
 
 
-@lru_cache(maxsize=2)
-def _tables(folder: Path) -> tuple[tuple[str, Recognise], ...]:
-    """Return the tables of the profiles in a folder that have marks other than of scripts."""
-    names = sorted(path.stem for path in folder.glob("*.toml"))
-    tables = ((name, Recognise.model_validate(layers.profile_table(name).get("recognise", {}))) for name in names)
+@cache
+def _tables() -> tuple[tuple[str, Recognise], ...]:
+    """Return the tables of the profiles that have marks other than of scripts."""
+    named = ((name, layers.profile_table(name)) for name in layers.profile_names())
+    tables = ((name, Recognise.model_validate(table.get("recognise", {}))) for name, table in named)
     return tuple((name, table) for name, table in tables if table.quick)
 
 

@@ -97,7 +97,7 @@ def built(found: list[str]) -> list[Use]:
 
 def of_profiles() -> list[Use]:
     """Marks, `regex` of fields, `base`, `forum`, and what `re:test` is given: the package `regex` searches them, in a time."""
-    marks = [mark for _, table, *_ in recognise._tables(_PROFILES) for mark in table.hints + table.signatures]
+    marks = [mark for _, table, *_ in recognise._tables() for mark in table.hints + table.signatures]
     found = [
         Use(f"mark {mark.split()[0]}", pattern.pattern, re.MULTILINE, ("search",))
         for mark in marks
