@@ -168,12 +168,18 @@ def _hold(
     return 0
 
 
+_TO_ADD = {  # each command has other options
+    "pause": "a service, --site NAME, or --all",
+    "drain": "a service, --site NAME, --node NAME, or --all",
+    "stop": "a service, or --all",
+    "resume": "what is held: a service, --site NAME, --node NAME, or --all; trawl status lists it",
+}
+
+
 def _target(services: list[str] | None, site: str | None, whole: bool, command: str) -> Target:
     """Return the target. Raises ConfigError where nothing is named."""
     if not (services or site or whole):
-        raise ConfigError(
-            f"trawl {command} did nothing, because nothing was named: add a service, --site NAME, --node NAME, or --all"
-        )
+        raise ConfigError(f"trawl {command} did nothing, because nothing was named: add {_TO_ADD[command]}")
     return Target(services=tuple(dict.fromkeys(services or ())), site=site or "", whole=whole)
 
 
