@@ -36,7 +36,7 @@ _ID = re.compile(r"[^\s/]\S{0,199}")  # as `forums` of a site file
 _MOST_FORUMS = 500  # in a file; a site with more is watched by [discover]
 _HEAD = """\
 # {base_url}: {software}, written by `trawl sites new` on {today}.
-# `trawl sites check {name} --live` tries it, `trawl sites show {name}` shows every value; docs/sites.md explains the keys.
+# `trawl sites check {name} --live` tries it; docs/sites.md explains the keys.
 
 """
 _OPTIONS = """

@@ -1,7 +1,7 @@
 """Differences of MySQL and MariaDB from SQLite and PostgreSQL, for everything that writes into them. Their usual collations take
 "A" for "a", "ß" for "ss" and "x " for "x": two keys would be one. Here each text has the binary collation that does not ignore
 spaces at the end either; the two servers call it by different names. Characters sort by their code points, and so by their
-bytes. Migrations use this module: its results must not change.
+bytes. Tables that are there have these types: they must not change.
 """
 
 from __future__ import annotations

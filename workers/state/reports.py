@@ -82,8 +82,8 @@ class Note(JsonRecord):
 
     CUT = True
 
-    about: str  # `breaker`, `fleet`
-    type: str  # `opened`, `closed`, `changed`
+    about: str  # `breaker`, `fleet`, `crawler`
+    type: str  # `opened`, `closed`, `changed`; of a crawler `started`, `ended`, `died`, `lost`
     said: str  # one sentence
     at: Epoch
     site: str = ""

@@ -6,7 +6,8 @@ that were added later stand at the end, where `ALTER TABLE` puts them.
 `info["version"]` names the column that decides which of two rows with the same key is the newer one, `info["title"]` describes
 its rows.
 
-A new table or index needs a higher `version.VERSION`; a changed table needs a step in its `_upgrade`, too. A test compares both.
+A new table or index needs a higher `VERSION` in `forums/storage/database.py`; a changed table needs a step in its `_upgrade`,
+too. A test compares both.
 """
 
 from __future__ import annotations

@@ -361,8 +361,8 @@ def histories(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 
 def facts(database: Database) -> dict[str, list[dict[str, Any]]]:
-    """Everything stored, but not what depends on the order: see `merge.py` on the time in `deleted_at`; the next check counts the
-    changes that were found by then, and so does a row's version.
+    """Everything stored, but not what depends on the order: see `changes.py` on the time in `deleted_at`; the next check counts
+    the changes that were found by then, and so does a row's version.
     """
     found = {table.name: rows(database, table) for table in TABLES}
     for row in found["posts"] + found["comments"]:
