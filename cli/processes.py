@@ -254,14 +254,10 @@ class Interrupts:
         self.count += 1
 
 
-class PortInUse(TrawlError):
-    """Another program listens on this port; free it, or choose another."""
-
-
 def take(port: int) -> int:
-    """Return the port, for 0 any free one. Raises PortInUse."""
+    """Return the port, for 0 any free one. Raises TrawlError for one that another program has."""
     if port and not is_free(port):
-        raise PortInUse(
+        raise TrawlError(
             f"port {port} is in use by another program, or this fleet runs here already (trawl status shows it); a second node on"
             " this machine takes other ports: trawl up --port-flower 0 --port-exporter 0"
         )

@@ -8,7 +8,7 @@ from .database import Database, default_url
 from .engine import StorageError
 from .history import RunHistory
 from .read.export import export
-from .schema.tables import checks, comments, crawler_runs, forums, gaps, metadata, posts, revisions, run_members, scans, sites
+from .schema.tables import checks, comments, forums, gaps, metadata, posts, revisions, run_members, scans, sites
 from .write.reports import Rechecks
 from .write.upsert import Refused
 
@@ -34,7 +34,6 @@ __all__ = [  # noqa: RUF022 - in groups
     # its tables, for queries
     "checks",
     "comments",
-    "crawler_runs",
     "forums",
     "gaps",
     "metadata",

@@ -54,7 +54,6 @@ class BothKeys:
         return self.theirs.dupefilter == self.ours.dupefilter
 
 
-WINDOW = 200
 SCAN = 1000
 
 Progress = Callable[[int, int], None]

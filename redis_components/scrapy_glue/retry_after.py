@@ -94,11 +94,11 @@ def used_up_s(headers: Headers, now: float | None = None) -> float | None:
     """
     if not any(b"Rate" in name for name in headers):  # their names are in title case; most sites send none of these
         return None
-    clock = http_date(_text(headers, "Date")) or (time.time() if now is None else now)
     waits = []
     for prefix in _PREFIXES:
         remaining, reset = (_number(_text(headers, prefix + name)) for name in ("Remaining", "Reset"))
         if remaining is not None and remaining < 1 and reset is not None:
+            clock = http_date(_text(headers, "Date")) or (time.time() if now is None else now)
             reset = reset / 1000 if reset > _EPOCH_MS else reset
             waits.append(reset - clock if reset > _EPOCH else reset)
     return min(max(*waits, 1.0), LONGEST_S) if waits else None

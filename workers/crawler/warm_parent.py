@@ -247,7 +247,7 @@ def _show(command: list[str]) -> None:
 
 def _stamps() -> Iterator[tuple[str, tuple[int, int]]]:
     """Yield the files of Trawl's modules, and the folders of installed packages, with the times of their last change."""
-    loaded = [module for name, module in [*sys.modules.items()] if is_trawls(name)]
+    loaded = [module for name, module in [*sys.modules.items()] if name.partition(".")[0] in _TRAWLS]
     packages = [path for path in sys.path if path.endswith(PACKAGES)]
     yield from stamps((*(module.__file__ for module in loaded if module.__file__), *packages))
 
@@ -294,11 +294,6 @@ def preload() -> None:
     application().verdict(Response("http://example.org"))  # what it needs is loaded at the first page
     metadata.version("redis")  # which redis-py asks for each connection: its first look goes through a folder
     gc.collect()
-
-
-def is_trawls(name: str) -> bool:
-    """Return True for a module of Trawl."""
-    return name.partition(".")[0] in _TRAWLS
 
 
 def main() -> None:

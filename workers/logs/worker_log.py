@@ -39,8 +39,8 @@ _identity: dict[str, Any] = {}
 
 
 def identify(**fields: Any) -> None:
-    """Add fields to every log line of this process from now on; a field of "" or None is left out."""
-    _identity.update({name: value for name, value in fields.items() if value not in ("", None)})
+    """Add fields to every log line of this process from now on."""
+    _identity.update(fields)
 
 
 IDS = "trawl_ids"

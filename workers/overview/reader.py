@@ -144,7 +144,7 @@ class SitesReader:
 
     def base(self, reading: Reading, first: Sequence[str] = ()) -> SitesView:
         """Read breakers and limits; the limits of the sites `first` are among those that are shown."""
-        client, now, crawls = self._client, reading.now, reading.crawls
+        client, now, crawls = self._client, reading.now, [one.keys for one in reading.records.values()]
         lanes = reading.part("lanes", lambda: look(client, limits_key(), crawls, now, first=first, most=MOST_LANES))
         return SitesView(breakers=reading.part("breakers", Breakers(client).open_ones) or {}, lanes=tuple(lanes or ()))
 
@@ -163,11 +163,6 @@ class Reading:
         self.records: Mapping[str, CrawlRecord] = {}
         self.names: Sequence[str] = ()  # of the services
         self._records: Mapping[str, ServiceRecord] = {}
-
-    @property
-    def crawls(self) -> list[CrawlKeys]:
-        """Keys of the crawls."""
-        return [one.keys for one in self.records.values()]
 
     def part(self, name: str, read: Callable[[], T]) -> T | None:
         """Return the result of `read`; None for a key of another type or a foreign value, with the error stored."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from itertools import islice
 
 from redis_components.errors import ConfigError
@@ -31,4 +32,9 @@ def stat_patterns(setting: object) -> tuple[str, ...]:
 
 def is_named(stat: str, patterns: Iterable[str]) -> bool:
     """Return True if a stat fits one of the patterns of a crawl's record."""
-    return any(fnmatchcase(stat, re.sub(r"\{\w+\}", "*", one)) for one in islice(patterns, MOST_PATTERNS))
+    return any(fnmatchcase(stat, _glob(one)) for one in islice(patterns, MOST_PATTERNS))
+
+
+@lru_cache(maxsize=1024)
+def _glob(pattern: str) -> str:
+    return re.sub(r"\{\w+\}", "*", pattern)

@@ -101,11 +101,10 @@ def latest(
     heard = {_process(one): one for one in crawlers if one.alive(now)}
     found = []
     for run in sorted(Runs(client).all().values(), key=lambda run: (run.started_at, run.id), reverse=True):
-        shown = run if run.ended_at else _as_heard(run, heard.get(_process(run)), now)
         equal = ((spider, run.spider), (number, run.number))
         if run.started_at >= since and all(value is None or value == own for value, own in equal):
-            found.append(shown)
-    return found[:limit]
+            found.append(run)
+    return [run if run.ended_at else _as_heard(run, heard.get(_process(run)), now) for run in found[:limit]]
 
 
 def _process(one: CrawlerRecord | Run) -> tuple[object, ...]:

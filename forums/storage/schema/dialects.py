@@ -42,14 +42,16 @@ from workers.consumers.mysql_dialect import LongText, Varchar
 _WIDTH = len("2026-01-02T03:04:05.000000Z")
 
 
+def _utc(moment: datetime) -> datetime:
+    if moment.tzinfo is None:
+        raise ValueError(f"the time {moment.isoformat()} has no time zone")
+    return moment.astimezone(UTC)
+
+
 @lru_cache(maxsize=10_000)  # all items of a page have one time, and most pages of a thread
 def sqlite_text(moment: datetime | None) -> str | None:
     """Format a time for SQLite. Raises ValueError for a naive one."""
-    if moment is None:
-        return None
-    if moment.tzinfo is None:
-        raise ValueError(f"the time {moment.isoformat()} has no time zone")
-    return moment.astimezone(UTC).isoformat(timespec="microseconds")[: _WIDTH - 1] + "Z"  # instead of +00:00
+    return None if moment is None else _utc(moment).isoformat(timespec="microseconds")[: _WIDTH - 1] + "Z"  # instead of +00:00
 
 
 @lru_cache(maxsize=10_000)
@@ -61,11 +63,7 @@ def from_sqlite(text: str | None) -> datetime | None:
 @lru_cache(maxsize=10_000)
 def mysql_moment(moment: datetime | None) -> datetime | None:
     """Convert a time for MySQL, without a zone. Raises ValueError for a naive one."""
-    if moment is None:
-        return None
-    if moment.tzinfo is None:
-        raise ValueError(f"the time {moment.isoformat()} has no time zone")
-    return moment.astimezone(UTC).replace(tzinfo=None)
+    return None if moment is None else _utc(moment).replace(tzinfo=None)
 
 
 def from_mysql(moment: datetime | None) -> datetime | None:
@@ -88,11 +86,7 @@ class UtcDateTime(TypeDecorator[datetime]):
             return sqlite_text(value)
         if dialect.name == "mysql":
             return mysql_moment(value)
-        if value is None:
-            return None
-        if value.tzinfo is None:
-            raise ValueError(f"the time {value.isoformat()} has no time zone")
-        return value.astimezone(UTC)
+        return None if value is None else _utc(value)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
         if value is None:
@@ -110,7 +104,7 @@ _WORD_CHARS = 64
 # C library that changes it corrupts PostgreSQL's indexes.
 _BYTES = Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
 
-# The migration scripts use these types, too. They must not change: a script must build the same tables forever.
+# They must not change: tables that are there have them.
 NAME: TypeEngine[str] = _BYTES.with_variant(Varchar(_NAME_CHARS), "mysql")
 """A name or an id."""
 SHORT_NAME: TypeEngine[str] = _BYTES.with_variant(Varchar(_WORD_CHARS), "mysql")

@@ -5,11 +5,11 @@
 local BUCKET_LOAD = 210 -- a bucket that waits to be split has about twice as many; Redis's set-max-intset-entries is 512
 local MOST_IN_BUCKET = 2000 -- none comes near it
 
--- The parts of an entry: its root, its integer in decimal, and the number by which it finds its bucket.
+-- The parts of an entry: its integer in decimal, and the number by which it finds its bucket.
 local function entry_parts(entry, roots)
   local high, low = string.byte(entry, 1, 2)
   local root, number = high * 256 + low, string.sub(entry, 3)
-  return root, number, root + roots * tonumber(string.sub(number, -10))
+  return number, root + roots * tonumber(string.sub(number, -10))
 end
 
 local function level_of(part, roots)

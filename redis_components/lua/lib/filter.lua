@@ -78,7 +78,7 @@ local function seen_before(filter, entry)
     filter.dirty = true
     return false
   end
-  local _, number, hash = entry_parts(entry, options.roots)
+  local number, hash = entry_parts(entry, options.roots)
   local gens, roots = state.generations, options.roots
   if gens[#gens].n >= filter.share and rotate(state, options, filter.now) then filter.dirty = true end
   local newest = gens[#gens]

@@ -18,7 +18,7 @@ from workers.logs.worker_log import JsonFormatter, LogStream, identify
 @pytest.fixture(autouse=True)
 def identity(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_identity, "_identity", {})
-    identify(program="worker", node="n1", job="")
+    identify(program="worker", node="n1")
 
 
 def record(message: str, *arguments: object, exc_info: object = None) -> logging.LogRecord:
