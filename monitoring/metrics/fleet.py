@@ -13,18 +13,16 @@ from pathlib import Path
 
 from monitoring.part import part
 from redis_components.admin import health
-from redis_components.admin.lanes import LaneCondition
 from workers.overview import Overview, ServiceView
 from workers.overview.model import GONE, shown_state
 from workers.state.group_runs import Verdict
 from workers.state.registry import CrawlerState
-from workers.state.rolls import Roll, RollState
+from workers.state.rolls import RollState
 
 from .figures import MetricSpec, Samples, Source, Value, number, own_stats, single, specs
 
 _STATUS = "downloader/response_status_count/"
 _CODE = re.compile(r"\d{3}", re.ASCII).fullmatch
-_LANE_STATES = {LaneCondition.LEFT_ALONE: "backing_off"}
 
 
 def _services(view: Overview) -> Iterable[ServiceView]:
@@ -41,10 +39,6 @@ def _states(view: Overview) -> Samples:
 
 def _of_roll(view: Overview, value: float) -> float | None:
     return None if view.failure or "roll" in view.unreadable else value
-
-
-def _to_replace(roll: Roll | None) -> int:
-    return len(roll.waiting) + (roll.current is not None) if roll and roll.state is RollState.ROLLING else 0
 
 
 def _statuses(view: Overview) -> Samples:
@@ -71,11 +65,6 @@ def _groups(view: Overview, value: Value) -> Samples:
                 yield (*service.labels, group.name), figure
 
 
-def _lanes(view: Overview, value: Value) -> Samples:
-    """Return a figure of each limited site, of those that have it."""
-    return [((lane.lane,), figure) for lane in view.sites.lanes if (figure := value(lane)) is not None]
-
-
 def _crawls(view: Overview, value: Value) -> Samples:
     """Return a figure of each crawl; one that cannot be read has none."""
     return [(service.labels, value(service.crawl) or 0.0) for service in view.known]
@@ -96,7 +85,6 @@ _SOURCES: Mapping[str, Source] = {
     "service": (_SERVICE, lambda view, value: [(each.labels, value(each) or 0.0) for each in view.known]),
     "crawler": (("service", "spider", "crawler"), _crawlers),
     "group": (("service", "spider", "group"), _groups),
-    "lane": (("site",), _lanes),
     "node": (("node",), lambda view, value: [((node.name,), value(node) or 0.0) for node in view.nodes if node.alive(view.now)]),
 }
 
@@ -105,37 +93,20 @@ _COMPUTED: Mapping[str, Callable[[Overview], Samples]] = {
     "trawl_oldest_ready_seconds": lambda view: [
         (each.labels, max(0.0, view.now - at) if (at := each.crawl.oldest_ready_at) else 0.0) for each in view.known
     ],
-    "trawl_item_group_oldest_pending_seconds": lambda view: _groups(view, lambda group: group.oldest_s or 0.0),
-    "trawl_item_group_consumers": lambda view: _groups(view, lambda group: group.readers),
     "trawl_crawlers_desired": lambda view: [
         (each.labels, view.wanted(each)) for each in _services(view) if each.desired is not None
     ],
     "trawl_crawlers_up": lambda view: [(each.labels, each.up) for each in _services(view)],
     "trawl_crawlers": _states,
-    "trawl_crawler_heartbeat_age_seconds": lambda view: [
-        ((r.spider, view.spider_of(r.spider), r.name), max(0.0, view.now - r.beat_at))
-        for r in view.crawlers
-        if r.state.has_process
-    ],
     "trawl_crawler_restarts_total": lambda view: _crawlers(view, lambda record: record.restarts, all_of_them=True),
     "trawl_paused": lambda view: sorted(
         Counter((each.service, view.spider_of(each.service), each.site, str(each.hold.word)) for each in view.held).items()
     ),
-    "trawl_site_rate_state": lambda view: [
-        ((lane.lane, _LANE_STATES.get(lane.condition, str(lane.condition))), 1.0) for lane in view.sites.lanes
-    ],
-    "trawl_lane_oldest_seconds": lambda view: _lanes(
-        view, lambda lane: max(0.0, view.now - lane.oldest_at) if lane.oldest_at else 0.0
-    ),
     "trawl_site_breaker": lambda view: [((site, each.cause), 1.0) for site, each in view.sites.breakers.items()],
-    "trawl_site_breaker_seconds": lambda view: [
-        ((site, each.cause), max(0.0, view.now - each.since)) for site, each in view.sites.breakers.items()
-    ],
     "trawl_node_up": lambda view: [((node.name,), float(node.alive(view.now))) for node in view.nodes],
     "trawl_beat_leads": lambda view: single(float(view.beats.leader is not None) if view.beats else None),
     "trawl_beat_silence_seconds": lambda view: single(view.beats.silent_s if view.beats else None),
     "trawl_dead_messages": lambda view: single(view.dead_messages),
-    "trawl_roll_waiting": lambda view: single(_of_roll(view, _to_replace(view.roll))),
     "trawl_roll_failed": lambda view: single(_of_roll(view, view.roll is not None and view.roll.state is RollState.FAILED)),
     "trawl_run_members": lambda view: [
         ((run.group, verdict), run.counts.get(verdict, 0)) for run in view.runs for verdict in Verdict
@@ -143,7 +114,6 @@ _COMPUTED: Mapping[str, Callable[[Overview], Samples]] = {
     "trawl_run_alerting": lambda view: [
         ((run.group, verdict), run.alerts.get(verdict, 0)) for run in view.runs for verdict in Verdict if not verdict.sound
     ],
-    "trawl_run_members_left": lambda view: [((run.group,), run.members - sum(run.counts.values())) for run in view.runs],
     "trawl_run_late_seconds": lambda view: [
         ((run.group,), (run.late or 0.0) - (run.deadline_at or 0.0) if run.late else 0.0) for run in view.runs
     ],

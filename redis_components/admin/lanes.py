@@ -101,8 +101,6 @@ class LaneView:
     """Requests that wait in the lane, of all crawls that were looked at."""
     quiet_s: float | None
     """For how many seconds its quiet hours last; None: it has none now."""
-    oldest_at: float | None = None
-    """When the one of them that has waited longest was stored first (epoch s); None where none waits, or that is not known."""
     next_s: float | None
     """In how many seconds one of them may be leased; None where none waits."""
     spent: tuple[int, int] | None = None
@@ -248,7 +246,6 @@ class _Waiting:
     """The requests that wait in one lane, over all crawls."""
 
     size: int = 0
-    oldest: list[int] = field(default_factory=list)  # ms, of each crawl with some
     due: list[float] = field(default_factory=list)  # when one may be leased (ms)
 
 
@@ -262,12 +259,11 @@ def _waiting(client: redis.Redis, lanes: list[str], keys: list[CrawlKeys]) -> de
     for reply in sizes.each(client, calls) if calls else ():
         if isinstance(reply, redis.ResponseError):
             raise reply
-        for lane, due, size, oldest_ms in zip(lanes, reply[::3], reply[1::3], reply[2::3], strict=True):
+        for lane, due, size in zip(lanes, reply[::2], reply[1::2], strict=True):
             if due:
                 of_lane = found[lane]
                 of_lane.due.append(float(due))
                 of_lane.size += size
-                of_lane.oldest += [oldest_ms] if oldest_ms else []
     return found
 
 
@@ -284,7 +280,6 @@ def _view(lane: str, limited: LaneLimits, values: list[Any], busy: int | None, w
         at_work=busy,
         waiting=waiting.size,
         quiet_s=quiet_s,
-        oldest_at=min(waiting.oldest) / 1000 if waiting.oldest else None,
         next_s=max(quiet_s or 0.0, next_ms / 1000 - now, min(waiting.due) / 1000 - now) if waiting.due else None,
         spent=(most, window_ms) if window_ms else None,
         frees_s=max(0.0, frees_ms / 1000 - now),

@@ -60,7 +60,7 @@ def test_a_random_order_does_not_say_it_and_loses_nothing(redis_client: redis.Re
     assert (redis_client.zcard(KEYS.ready()), oldest_ms(redis_client)) == (50, 0)
 
 
-def test_the_oldest_of_a_lane_counts_for_the_lane_and_for_its_crawl(redis_client: redis.Redis) -> None:
+def test_the_oldest_of_a_lane_counts_for_its_crawl(redis_client: redis.Redis) -> None:
     change(redis_client, KEYS.limits, LANE, LaneLimits(rate=1.0))
     now = now_ms(redis_client)
     for age_s, score in ((90, 0), (300, 5), (60, 5)):
@@ -68,7 +68,7 @@ def test_the_oldest_of_a_lane_counts_for_the_lane_and_for_its_crawl(redis_client
         redis_client.zadd(KEYS.lane(LANE), {member: score})
     redis_client.zadd(KEYS.lanes(), {LANE: now})
     (view,) = look(redis_client, KEYS.limits, [KEYS], now / 1000)
-    assert (view.waiting, view.oldest_at) == (3, now / 1000 - 300)
+    assert view.waiting == 3
     assert oldest_ms(redis_client) == now - 300_000
 
 
