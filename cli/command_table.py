@@ -132,8 +132,7 @@ def short_help(arguments: Sequence[str]) -> str | None:
 
 def in_present_words(arguments: Sequence[str]) -> tuple[list[str], str]:
     """Return the arguments in the words of this version, and a warning ("" where they were so already)."""
-    words = words_of_command(arguments)
-    before = list(arguments)[: len(arguments) - len(words)]
+    words = list(arguments)
     renamed = None
     if words and words[0] in SYNONYMS:
         words[:1] = SYNONYMS[words[0]] if words[1:] or words[0] != "runs" else ("run", "list")
@@ -147,12 +146,12 @@ def in_present_words(arguments: Sequence[str]) -> tuple[list[str], str]:
             if name == "backup" and words[2:]:
                 renamed = name, "backup create"
     warning = "`trawl {}` is `trawl {}` now; the old form works until the next release".format(*renamed) if renamed else ""
-    return [*before, *words], warning
+    return words, warning
 
 
 def is_changing(arguments: Sequence[str]) -> bool:
     """Return True if the command with these arguments may change something."""
-    words = words_of_command(arguments)
+    words = list(arguments)
     if not words or {*HELP, "--dry-run"} & set(words):
         return False
     for count in (3, 2, 1):
@@ -160,11 +159,3 @@ def is_changing(arguments: Sequence[str]) -> bool:
         if len(words) >= count and name in _CHANGING:
             return name not in _SHOW_WITHOUT_OPTIONS or any(word[:1] == "-" and word != "--json" for word in words[count:])
     return _CHANGES_WITH_OPTION.get(words[0], "") in words
-
-
-def words_of_command(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments without `--namespace NAME` before the command."""
-    words = list(arguments)
-    while words and words[0].startswith("--namespace"):
-        words = words[1 if "=" in words[0] else 2 :]
-    return words

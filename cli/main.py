@@ -29,7 +29,7 @@ from redis_components import __version__
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.variables import load_env_file, variable
 
-from .command_table import COMMANDS, in_present_words, is_changing, short_help, words_of_command
+from .command_table import COMMANDS, in_present_words, is_changing, short_help
 from .views.options import prepare_typer
 from .views.output import complain, echo
 
@@ -50,8 +50,7 @@ class NotInstalled(ConfigError):
 
 
 def trawl(
-    namespace: Annotated[str | None, typer.Option(metavar="NAME", help="The job to work on; overrides TRAWL_NAMESPACE.")] = None,
-    version: Annotated[  # noqa: ARG001 - its callback has answered
+    version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
@@ -61,9 +60,6 @@ def trawl(
     in `data/`. Exit codes: 0 done, 1 failed, 2 wrong use, 130 Ctrl-C. TRAWL_DEBUG=1 shows the traceback of an error, NO_COLOR=1
     turns colours off, `trawl --install-completion` completes commands in bash, zsh and fish.
     """
-    if namespace is not None:
-        os.environ["TRAWL_NAMESPACE"] = namespace  # for later imports and for every process that is started
-        os.environ.pop("TRAWL_NAMESPACE_FILE", None)
 
 
 def program(only: str | None = None, outline: bool = False) -> Any:
@@ -144,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: list[str]) -> int:
     try:
-        if words_of_command(arguments)[:2] != ["config", "check"]:  # it reports a wrong file with all other faults
+        if arguments[:2] != ["config", "check"]:  # it reports a wrong file with all other faults
             load_env_file()
         only = _only(arguments)
         code = program(only, outline=only is None)(arguments, prog_name="trawl", standalone_mode=False)
@@ -169,8 +165,7 @@ def _only(arguments: list[str]) -> str | None:
     completing = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
     if "_TRAWL_COMPLETE" in os.environ:
         arguments = completing.split()[1:] if completing.endswith(" ") else completing.split()[1:-1]
-    words = words_of_command(arguments)
-    return words[0] if words and (words[0] in COMMANDS or words[0] in _more_commands()) else None
+    return arguments[0] if arguments and (arguments[0] in COMMANDS or arguments[0] in _more_commands()) else None
 
 
 def _complain(error: Exception) -> int:

@@ -97,7 +97,7 @@ def put_back(
     """
     manifest, sums = verified(source, unsigned=unsigned)
     if manifest.get("namespace") != fleet_namespace():
-        raise BackupError(f"{source} is of namespace {manifest.get('namespace')!r:.200}: name it with trawl --namespace")
+        raise BackupError(f"{source} is of namespace {manifest.get('namespace')!r:.200}: set TRAWL_NAMESPACE to it")
     names = key_names(client, services)
     if not force:
         _refuse_to_overwrite(client, names, database)

@@ -46,7 +46,7 @@ class Frontier(Variables):
     )
     namespace: Annotated[str, parsed_by(lambda _: fleet_namespace())] = declare(
         "",
-        "name before every key of fleet and crawls, as `trawl --namespace NAME` ([its form](#form-of-a-namespace))",
+        "name before every key of fleet and crawls ([its form](#form-of-a-namespace))",
         shown="none",
     )
     redis_bin: Annotated[Path | None, EmptyIsNone] = declare(None, "server program for the private Redis", shown="found on PATH")

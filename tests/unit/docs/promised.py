@@ -170,7 +170,7 @@ TESTS: dict[str, dict[str, tuple[str, ...]]] = {
         "`trawl audit [--json]` shows who": (
             f"{_AUDIT}test_who_changed_what_is_kept_and_a_refused_attempt_too",
             f"{_AUDIT}test_what_flower_tells_a_worker_is_in_the_audit",
-            f"{_AUDIT}test_every_changing_command_exists_and_options_before_it_do_not_hide_it",
+            f"{_AUDIT}test_every_changing_command_exists",
             *_USERS_FLEET,
         ),
         "Each is an event in the database": (

@@ -159,6 +159,6 @@ def test_a_command_that_does_not_exist_is_a_fault(text: str) -> None:
     assert fault(words_of(text))
 
 
-@pytest.mark.parametrize("text", ["trawl --namespace a status --json", "trawl dead items replay books", "trawl logs -f # all"])
+@pytest.mark.parametrize("text", ["trawl status --json", "trawl dead items replay books", "trawl logs -f # all"])
 def test_a_command_that_exists_is_none(text: str) -> None:
     assert fault(words_of(text)) is None
