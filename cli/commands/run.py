@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated
 
@@ -22,7 +20,7 @@ from workers.jobs import runs
 from workers.jobs.groups import ALL, Group, groups_in_file, members_of
 from workers.jobs.orders import pairs
 from workers.jobs.spider_list import project_spiders
-from workers.state.group_runs import GroupRun, GroupRuns, Member, Verdict
+from workers.state.group_runs import GroupRun, GroupRuns, Verdict
 
 LOOK_S = 1.0
 
@@ -117,14 +115,16 @@ def list_runs(
 @app.command("show")
 def show_run(
     name: Run = runs.LATEST_RUN,
-    spider: Annotated[str, typer.Option(metavar="NAME", help="One member, with its traceback and its last runs.")] = "",
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> int:
-    """Show the members of a run with their verdicts: those that an operator should look at first."""
+    """Show the members of a run with their verdicts: those that an operator should look at first.
+
+    With --json each member has its page, fields and traceback. The page of the run shows its last runs and its log, too.
+    """
     with redis_client() as client:
         run = runs.run_named(client, name)
-        return follow(client, run, as_json) if wait else _show(client, run, as_json, spider)
+        return follow(client, run, as_json) if wait else _show(client, run, as_json)
 
 
 @app.command()
@@ -190,11 +190,9 @@ def follow(client: redis.Redis, run: GroupRun, as_json: bool) -> int:
     return 0 if all(Verdict(verdict).sound for verdict in run.counts) else 1
 
 
-def _show(client: redis.Redis, run: GroupRun, as_json: bool, spider: str = "") -> int:
+def _show(client: redis.Redis, run: GroupRun, as_json: bool) -> int:
     known = GroupRuns(client)
     ended, crawling, waiting = known.members(run.id), known.crawling(run.id), known.waiting(run.id)
-    if spider:
-        return _show_member(client, run, spider, ended, as_json)
     rows = sorted(ended.values(), key=lambda one: (not one.alerting, one.verdict, one.spider))
     if as_json:
         print_json({**runs.run_fields(run), "members": runs.member_fields(client, run)})
@@ -217,29 +215,6 @@ def _show(client: redis.Redis, run: GroupRun, as_json: bool, spider: str = "") -
     )
     if rows:
         show([vars(one) for one in rows], columns, False)
-    return 0
-
-
-def _show_member(client: redis.Redis, run: GroupRun, spider: str, ended: Mapping[str, Member], as_json: bool) -> int:
-    if spider not in ended:
-        raise ConfigError(f"{spider!r:.100} has no verdict in {run.id}")
-    known = GroupRuns(client)
-    one, before = ended[spider], known.before(run, [spider], known.newest(run.group))[spider]
-    if as_json:
-        print_json({**vars(one), "before": [vars(old) for old in before]})
-        return 0
-    echo(f"{spider}: {one.verdict}{f' ({one.reason})' if one.reason else ''}: {one.pages} pages, {one.items} items")
-    if one.silenced:
-        echo(one.silenced)
-    if one.url:
-        echo(f"page: {one.url} (among the kept raw pages of its node)")
-    if before:
-        counts = Counter(f"{old.verdict}" for old in before)
-        echo(f"its {len(before)} runs before: {', '.join(f'{n} {verdict}' for verdict, n in counts.items())}")
-    for name, share in sorted(one.fields.items()):
-        echo(f"  {name}: {share:.0%}")
-    if one.traceback:
-        echo(one.traceback)
     return 0
 
 
