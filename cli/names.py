@@ -26,13 +26,6 @@ if TYPE_CHECKING:
     from redis_components.migration import Project
 
 
-def either(site: str | None, option: str | None) -> str | None:
-    """Return the site that was given as SITE or as `--site SITE`. Raises ConfigError for two sites."""
-    if site is not None and option is not None and site != option:
-        raise ConfigError(f"{site!r} and --site {option!r} are two sites: name one")
-    return option if site is None else site
-
-
 def parse_target(text: str) -> tuple[str, int | None]:
     """Return `("forum_detail", 2)` for `forum_detail/2`, `("forum_detail", None)` for `forum_detail`. Raises ConfigError."""
     if text and "/" not in text:

@@ -11,8 +11,8 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from cli.access import redis_client, running_client, running_url
-from cli.names import check_site, either
-from cli.views.options import AsJson, SiteArgument, SiteOption, Yes, command_group
+from cli.names import check_site
+from cli.views.options import AsJson, SiteArgument, Yes, command_group
 from cli.views.output import complain, confirm, duration, echo, iso, print_json, report
 from cli.views.tables import Column, console, figure, table_of
 from forums import FORUM_DETAIL, FORUM_LIST
@@ -44,7 +44,7 @@ app.command()(backfill)
 
 
 @app.command("list")
-def list_forums(site: SiteArgument = None, of_site: SiteOption = None, as_json: AsJson = False) -> int:
+def list_forums(site: SiteArgument = None, as_json: AsJson = False) -> int:
     """Show how fresh each forum is, the stalest first.
 
     **scanned** and **due** are its last and next list scan; **new/h** is how often something changes there, as learned;
@@ -55,9 +55,8 @@ def list_forums(site: SiteArgument = None, of_site: SiteOption = None, as_json: 
 
         trawl forums
         trawl forums demo
-        trawl forums --site demo --json | jq '.forums[] | select(.state == "stale")'
+        trawl forums demo --json | jq '.forums[] | select(.state == "stale")'
     """
-    site = either(site, of_site)
     found = _look(site)
     for line in found.wrong:
         complain(line)
@@ -202,7 +201,6 @@ def _budgets_json(found: _Found) -> list[dict[str, Any]]:
 @app.command()
 def forget(
     site: SiteArgument = None,
-    of_site: SiteOption = None,
     threads: Annotated[
         list[str] | None, typer.Option("--thread", "-t", metavar="ID", help="Only this thread of it; may be repeated.")
     ] = None,
@@ -222,7 +220,6 @@ def forget(
         trawl forums forget example --thread 4711 --thread 4712
         trawl forums forget --all --yes
     """
-    site = either(site, of_site)
     if everything == (site is not None) or (threads and site is None):
         raise typer.BadParameter("name a site, or use --all")
     with running_client(as_json) as client:

@@ -8,8 +8,7 @@ import redis
 import typer
 
 from cli.access import redis_client
-from cli.names import either
-from cli.views.options import AsJson, SiteOption
+from cli.views.options import AsJson
 from cli.views.tables import Columns, show
 from redis_components.admin.lanes import as_dicts
 from redis_components.errors import ConfigError, did_you_mean
@@ -35,7 +34,6 @@ Remove = Annotated[bool, typer.Option("--remove", help="Remove the site's limits
 
 def limit(
     site: Site = None,
-    of_site: SiteOption = None,
     rate: Rate = None,
     burst: Burst = 1,
     concurrency: Concurrency = None,
@@ -64,7 +62,6 @@ def limit(
         trawl limit example.org --remove
         trawl limit --json | jq '.[] | select(.state == "left alone") | .site'
     """
-    site = either(site, of_site)
     named = {"rate": rate, "concurrency": concurrency, "weight": weight, "per_hour": per_hour, "per_day": per_day, "quiet": quiet}
     given: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
     if site is None and (given or remove):

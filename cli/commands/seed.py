@@ -70,10 +70,8 @@ def rescan(
 
 
 def backfill(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="SITE|FORUM", help="The site, and some of its forums; by default all.")
-    ] = None,
-    site: Annotated[str | None, typer.Option(help="The site, where only forums are named.")] = None,
+    site: Annotated[str, typer.Argument(metavar="SITE", help="The site, as its file is named.")],
+    forums: Annotated[list[str] | None, typer.Argument(metavar="FORUM", help="Some of its forums; by default all.")] = None,
     since: Annotated[str | None, typer.Option(metavar="WHEN", help="Threads with activity since then: 90d, 2026-01-31.")] = None,
     as_json: AsJson = False,
 ) -> int:
@@ -86,16 +84,9 @@ def backfill(
 
         trawl forums backfill demo --since 90d
         trawl forums backfill demo f1 f2
-        trawl forums backfill f1 f2 --site demo
     """
     from forums.scheduling import rechecking  # loads Scrapy and SQLAlchemy, which the other commands here do without
 
-    forums = list(names or ())
-    if site is None and forums:
-        site, slash, forum = forums.pop(0).partition("/")
-        forums = [forum, *forums] if slash else forums
-    if site is None:
-        raise typer.BadParameter("name a site: trawl forums backfill SITE, or --site SITE")
     moment = parse_since(since) if since else None
     with redis_client() as client:
         return print_outcomes(client, rechecking.backfill(client, site, moment, forums or None), as_json)

@@ -8,12 +8,14 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Annotated
 
 import redis
+import typer
 
 from cli.access import redis_client, running_url
-from cli.names import check_site, either, parse_since
-from cli.views.options import Since, SiteArgument, SiteOption
+from cli.names import check_site, parse_since
+from cli.views.options import Since
 from cli.views.output import complain, confirm, counted, echo, report
 from forums.raw_pages.reparse import reparse as read_again
 from forums.raw_pages.reparse import stored_days
@@ -35,7 +37,7 @@ from workers.raw_pages.store import size_of
 from workers.state.registry import Registry
 
 
-def reparse(site: SiteArgument = None, of_site: SiteOption = None, since: Since = None) -> int:
+def reparse(site: Annotated[str, typer.Argument(metavar="SITE", help="Name of a site.")], since: Since = None) -> int:
     """Read the raw pages that are kept of a site again, and store the results. Nothing is fetched.
 
     Pages are kept when `[raw] keep_days` of the site file is set, on the disk of the node that fetched them: run this command on
@@ -49,8 +51,6 @@ def reparse(site: SiteArgument = None, of_site: SiteOption = None, since: Since 
 
         trawl sites reparse books --since 3d
     """
-    if (site := either(site, of_site)) is None:
-        raise ConfigError("name a site: trawl sites reparse SITE")
     declared = load_site(site)
     moment = parse_since(since) if since else None
     if not stored_days(raw_dir(), site, moment):

@@ -17,7 +17,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Service = Annotated[str, typer.Argument(metavar="SERVICE", help="Name of the service.")]
 SiteArgument = Annotated[str | None, typer.Argument(metavar="SITE", help="Name of a site.")]
-SiteOption = Annotated[str | None, typer.Option("--site", metavar="SITE", help="The same as SITE.")]
 OnlySite = Annotated[str | None, typer.Option("--site", metavar="SITE", help="Only of this site.")]
 Since = Annotated[
     str | None, typer.Option(metavar="WHEN", help="Only what happened since then: 2h, 7d, 2026-01-31, 2026-01-31T12:00Z.")

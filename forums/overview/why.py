@@ -293,14 +293,14 @@ def _seeding(view: Overview, found: Why) -> None:
     boards = [one for one in forum_sites(view).boards if found.board in (None, one.watched.forum)]
     if not boards:
         found.add(
-            "seeding", f"no board of site {found.site} was scanned or seeded yet: trawl seed, trawl forums --site {found.site}"
+            "seeding", f"no board of site {found.site} was scanned or seeded yet: trawl seed, trawl forums {found.site}"
         )
     for one in sorted(boards, key=lambda one: one.watched.due_at)[:MOST_ROWS]:
         scanned = "never scanned" if one.state.scanned_at is None else f"last scanned {instant(one.state.scanned_at)}"
         reason = f": {one.why}" if one.why else ""
         found.add("board", f"board {one.name} is {one.word}, {scanned}, due {instant(one.watched.waits_from)}{reason}")
     if len(boards) > MOST_ROWS:
-        found.add("board", f"and {len(boards) - MOST_ROWS:,} more boards: trawl forums --site {found.site}")
+        found.add("board", f"and {len(boards) - MOST_ROWS:,} more boards: trawl forums {found.site}")
 
 
 def _limited(client: redis.Redis, found: Why) -> None:

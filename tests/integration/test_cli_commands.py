@@ -140,7 +140,7 @@ def test_seed_takes_named_forums_and_refuses_the_one_it_does_not_know(trawl: Tra
 
 def test_a_forum_may_be_named_as_reports_name_it(trawl: Trawl, redis_client: redis.Redis) -> None:
     assert "example/help  seeded" in trawl("forums", "rescan", "example/help").out
-    assert trawl("forums", "backfill", "example/news").code == 0
+    assert trawl("forums", "backfill", "example", "news").code == 0
     assert "trawl: example/nope: unknown forum: example has news, help" in trawl("seed", "example/nope").err
     assert redis_client.llen(LISTS.start_tasks()) == 2
 
@@ -219,7 +219,7 @@ def test_forums_tells_how_fresh_each_one_is_and_what_was_spent(
         "example: an edit in a quiet thread is found an hour after its last post within 71 min, a day after its last post within "
         "8 h, a week after its last post within 30 h, after 30 days not; later where checks wait"
     )
-    found = json.loads(trawl("forums", "--site", "example", "--json").out)
+    found = json.loads(trawl("forums", "example", "--json").out)
     assert [(one["forum"], one["state"], one["failed_scans"]) for one in found["forums"]] == [
         ("help", "stale", 2),
         ("news", "new", 0),

@@ -101,7 +101,7 @@ def test_after_a_selector_fix_what_was_lost_is_stored_with_its_old_time_and_with
         comments_page("p1", ["hello", "world"]), comments_page("p1", ["hello", "world!"], hours=2), comments_page("p2", ["moin"])
     )
     with Database.from_url() as database:
-        code, _, err = trawl("sites", "reparse", "--site", "one")
+        code, _, err = trawl("sites", "reparse", "one")
         assert (code, stored(database)) == (2, []), "not one text: a slip must not empty what is stored"
         assert "nothing is stored: none of 5 posts and comments has a text: mend the fields `body`" in err
         for id_, hours in (("p1-c0", 2), ("p1-c1", 2), ("p2-c0", 0)):
@@ -109,7 +109,7 @@ def test_after_a_selector_fix_what_was_lost_is_stored_with_its_old_time_and_with
             database.write([parse(json.dumps(wrong).encode())])
         mend_selector(sites)
 
-        code, out, _ = trawl("sites", "reparse", "--site", "one")
+        code, out, _ = trawl("sites", "reparse", "one")
         assert code == 0
         assert "3 pages read, 5 items stored" in out
         later = T0 + timedelta(hours=2)
@@ -149,7 +149,7 @@ def test_pages_that_are_none_are_told_with_their_reasons_and_the_others_are_stor
         page("thread", "/post/p3", {"id": "p3", "forum_id": "f1", "title": "T", "body": "B"}, thread="p3"),
         page("index", "/forums", {"forums": [{"id": "f1", "name": "One"}]}),
     )
-    code, out, _ = trawl("sites", "reparse", "--site", "one")
+    code, out, _ = trawl("sites", "reparse", "one")
     assert code == 1, "some pages could not be read"
     assert "1 times: a login page, 'Log in'" in out
     assert "1 times: has no list of rows at comments" in out
@@ -160,11 +160,11 @@ def test_pages_that_are_none_are_told_with_their_reasons_and_the_others_are_stor
 
 
 def test_a_site_without_pages_says_why(sites: Path, trawl: Trawl) -> None:
-    assert trawl("sites", "reparse", "--site", "one")[::2] == (
+    assert trawl("sites", "reparse", "one")[::2] == (
         1,
         f"trawl: no pages of one in {raw_dir() / 'one'}: it keeps them for 7 days\n",
     )
-    assert trawl("sites", "reparse", "--site", "two")[0] == 2
+    assert trawl("sites", "reparse", "two")[0] == 2
 
 
 def test_it_holds_few_items_however_many_pages_there_are(sites: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,6 @@ def test_help_shows_no_type_of_python(name: str, capsys: pytest.CaptureFixture[s
         ("dead --limit 0", "greater than or equal to 1"),
         ("up --port-flower 70000", "less than or equal to 65535"),
         ("limit news --rate fast", "should be a valid number"),
-        ("forums backfill", "name a site"),
         ("scale", "Missing argument"),
     ],
 )
