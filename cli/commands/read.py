@@ -12,13 +12,11 @@ from urllib.parse import unquote
 
 import msgspec
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from cli.access import addresses, first_answer, is_address
 from cli.views.options import AsJson
-from cli.views.output import counted, print_json, working
-from cli.views.tables import console
+from cli.views.output import counted, echo, print_json, working
+from cli.views.tables import echo_indented, shortened, show
 from forum_reader.errors import ReaderError
 from forum_reader.page.records import SeenPage, SeenPost
 from forum_reader.page.response import in_web_encoding
@@ -116,8 +114,7 @@ def decoded(body: bytes, name: str) -> str:
         return in_web_encoding(HtmlResponse("", body=body)).text
 
 
-_WIDTH = 80
-_LINES = 3  # of a post
+_SHOWN = 240  # characters of a post
 _ROWS = 15  # of a list
 _HOW = {
     "profile": "by the profile of the software",
@@ -127,67 +124,46 @@ _HOW = {
 
 
 def show_page(page: SeenPage) -> None:
-    """Print a page, of each post the first lines; `--json` has them whole."""
-    to = console()
-    width = min(_WIDTH, to.width)
-    _line(to, f"{page.kind.value}  {page.title or page.url}", width, style="bold")
+    """Print a page, of each post the beginning; `--json` has them whole."""
+    echo_indented("", f"{page.kind.value}  {page.title or page.url}")
     if page.software:
         software = page.software
         version = f" {software.version}" if software.version else ""
-        _line(to, f"software: {software.name}{version}, {software.score:.0%} sure (profile {software.profile})", width)
+        echo(f"software: {software.name}{version}, {software.score:.0%} sure (profile {software.profile})")
     else:
-        _line(to, "software: not recognised", width)
+        echo("software: not recognised")
     if page.reader:
         comments = sum(len(post.comments) for post in page.posts)
         posts = counted(len(page.posts), "post") + (f" with {counted(comments, 'comment')} on them" if comments else "")
-        _line(to, f"{posts}, {_HOW[page.reader.value]}; confidence {page.confidence:.0%}", width)
+        echo(f"{posts}, {_HOW[page.reader.value]}; confidence {page.confidence:.0%}")
     for other, share in page.agreement.items():
-        _line(to, f"{other} agrees on {share:.0%} of them", width)
+        echo(f"{other} agrees on {share:.0%} of them")
     for note in page.notes if page.posts else ():
-        _line(to, f"but: {note}", width, style="yellow")
+        echo_indented("but: ", note)
     for post in page.posts:
-        to.print()
-        _post(to, post, width)
-        for comment in post.comments:
-            _post(to, comment, width)
+        echo("")
+        for one in (post, *post.comments):
+            _show_post(one)
     if not page.posts and page.rows:
-        _line(to, f"{counted(len(page.rows), 'link')} of the same kind:", width)
-        for row in page.rows[:_ROWS]:
-            to.print(Text("  " + " ".join(row.title.split())), no_wrap=True, overflow="ellipsis", width=width)
-            to.print(Text("    " + row.url, style="dim"), no_wrap=True, overflow="ellipsis", width=width)
+        echo(f"{counted(len(page.rows), 'link')} of the same kind:")
+        show(page.rows[:_ROWS], {"title": lambda row: shortened(row.title, 60), "address": "url"}, False)
         if len(page.rows) > _ROWS:
-            _line(to, f"  and {len(page.rows) - _ROWS} more", width)
+            echo(f"and {len(page.rows) - _ROWS} more")
     if page.next:
-        to.print()
-        to.print(Text(f"next page: {page.next}"), soft_wrap=True)
+        echo("", f"next page: {page.next}")
     if not page.posts and not page.rows:
         why = "; ".join(page.notes) or "give the address of a thread or of a board; what to write by hand: docs/sites.md"
-        _line(to, f"No posts and no list were found: {why}.", width)
+        echo_indented("", f"No posts and no list were found: {why}.")
 
 
-def _post(to: Console, post: SeenPost, width: int) -> None:
+def _show_post(post: SeenPost) -> None:
     when = f"{post.published:%Y-%m-%d %H:%M}" if post.published else "no date"
     parts = [f"#{post.number}" if post.number else "  comment", post.author or "no author", when]
     parts += [f"id {post.id}"] if post.id else []
     parts += [f"answers {post.parent}"] if post.parent else []
     parts += [f"edited {post.edited:%Y-%m-%d %H:%M}"] if post.edited else []
-    _line(to, " · ".join(parts), width, style="cyan")
-    lines = [
-        piece
-        for line in post.text.splitlines()
-        for piece in (one.plain.rstrip() for one in Text(line).wrap(to, width - 4) or [Text()])
-        if piece
-    ]
-    for line in lines[:_LINES]:
-        to.print(Text(f"    {line}"), soft_wrap=True)
-    if len(lines) > _LINES:
-        to.print(Text(f"    … {len(lines) - _LINES} more lines", style="dim"))
-    if not lines:
-        to.print(Text("    (no text)", style="dim"))
-
-
-def _line(to: Console, text: str, width: int, style: str = "") -> None:
-    to.print(Text(text, style=style), width=width)
+    echo(" · ".join(parts))
+    echo_indented("    ", shortened(post.text, _SHOWN) or "(no text)")
 
 
 _GC_THRESHOLD = (50_000, 50, 50)  # as in crawlers; the default of 700 takes a fifteenth of the time of a page

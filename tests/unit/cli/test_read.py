@@ -10,7 +10,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from rich.cells import cell_len
 
 from cli.main import main
 from tests.support import thread_pages
@@ -77,7 +76,6 @@ def test_a_saved_page_is_shown_with_each_post(saved: Path, capsys: pytest.Captur
     assert "6 posts, learned from the structure that they repeat" in out
     assert "#1 · walter · 2026-03-03 08:10 · id 48100" in out
     assert "answers 48107" in out
-    assert all(len(line) <= 80 for line in out.splitlines())
 
 
 def test_json_has_all_that_was_found(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -244,17 +242,3 @@ def test_authors_with_their_addresses(saved: Path, capsys: pytest.CaptureFixture
     row = json.loads(capsys.readouterr().out)
     assert row["posts"][0]["author"] == "walter <https://forum.example/u/walter>"
     assert row["posts"][0]["author_name"] == "walter"
-
-
-def test_lines_of_wide_signs_are_no_wider_than_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    posts = "".join(
-        f"<div class=post id=p{n}><b class=author>用户{n}</b> <i>2026-03-0{n} 10:00</i>"
-        f"<div class=text>{'梨树的修剪方法和时间' * 9}{n}</div></div>"
-        for n in range(1, 6)
-    )
-    path = tmp_path / "page.html"
-    path.write_text(f"<html lang=zh><body><h1>梨树</h1>{posts}</body></html>", "utf-8")
-    assert main(["read", str(path)]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert sum("梨树的修剪" in line for line in lines) >= 10
-    assert max(cell_len(line) for line in lines) <= 80
