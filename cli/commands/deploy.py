@@ -13,7 +13,7 @@ import typer
 from cli.access import redis_client
 from cli.names import check_spiders
 from cli.views.options import AsJson, Service, Services, command_group
-from cli.views.output import complain, echo, in_plain_json, progress_bar, report
+from cli.views.output import complain, echo, in_plain_json, report, working
 from cli.views.tables import Columns, show
 from redis_components.errors import ConfigError, TrawlError
 from workers.deploy.deploy import blame, find, install, is_new, nodes_of, resize, store, use
@@ -75,7 +75,7 @@ def watch(client: redis.Redis, begun: Roll, as_json: bool) -> Roll | None:
     """Wait for the end of this roll, and return it; None where it is lost."""
     note, registry, shown = RollNote(client), Registry(client), ""
     now: Roll | None = begun
-    with progress_bar("roll", "replaced", shown=not as_json) as report:
+    with working("roll", "replaced", shown=not as_json) as report:
         while now and now.id == begun.id and now.state is RollState.ROLLING:
             if registry.now() - now.seen_at > STUCK_S:
                 raise TrawlError(f"the roll has not advanced for {STUCK_S:.0f} s: start beat, and a worker on the queue control")

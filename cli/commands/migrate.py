@@ -14,7 +14,7 @@ import typer
 from cli.access import redis_client
 from cli.names import check_import
 from cli.views.options import AsJson, command_group
-from cli.views.output import echo, print_json, progress_bar
+from cli.views.output import echo, print_json, working
 from redis_components.connection import explain, get_redis_from_settings
 from redis_components.errors import ConfigError
 from redis_components.frontier.messages import QueueOrder
@@ -68,7 +68,7 @@ def scrapy_redis(
     reports = []
     for spider in dict.fromkeys(spiders):
         project = project_of(spider, settings)
-        with _client(project) as client, progress_bar(spider, shown=not as_json) as progress:
+        with _client(project) as client, working(spider, shown=not as_json) as progress:
             check_import(client, spider, project)
             report = migrate(client, spider, project, options, lambda what, done, total: progress(done, total, what))
         reports.append(report)

@@ -14,7 +14,7 @@ import typer
 
 from cli.access import redis_client
 from cli.views.options import AsJson
-from cli.views.output import Report, complain, counted, progress_bar, report
+from cli.views.output import Report, complain, counted, report, working
 from redis_components.errors import ConfigError
 from redis_components.start_tasks.seeding import Pushed
 from workers.consumers.targets import parse_target
@@ -65,7 +65,7 @@ def seed_urls(
     if raw and unique:
         raise ConfigError("--raw and --unique: a task in the spider's own format cannot be marked; give one of them")
     done, refused = Pushed(), dict[str, str]()
-    bar = progress_bar(f"queued for {service}", "URLs", shown=not as_json)
+    bar = working(f"queued for {service}", "URLs", shown=not as_json)
     with redis_client() as client, _opened(file) as lines, bar as progress:
         kept = _Lines(islice(lines, skip, None), skip, raw=raw)
         wait = None if no_wait else _Room(service, progress)

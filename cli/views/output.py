@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
@@ -102,52 +101,22 @@ def duration(seconds: float) -> str:
 
 
 Report = Callable[..., None]
-"""`report(done, total=None, doing="")`: with a total a bar and the time that is left, without one the count."""
-
-BEFORE_S = 1.0  # a command that ends sooner shows nothing
-EACH_S = 0.2  # a terminal is written to at most so often
+"""`report(done, total=None, doing="")`: what is done, of how much, and what is being done."""
 
 
 @contextmanager
-def progress_bar(what: str, unit: str = "", *, shown: bool = True) -> Iterator[Report]:
-    """Yield `report`, which costs next to nothing between two refreshes. The bar is wiped at the end, also after an error.
-
-    It has no thread: `report` draws, so nothing is written while the command asks or fails.
-    """
+def working(what: str, unit: str = "", *, shown: bool = True) -> Iterator[Report]:
+    """Show on a terminal that a step is running, and what `report` is given of it; `what` is as in `reading queues`."""
     if not shown or not sys.stderr.isatty():
         yield lambda *_, **__: None
-        return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    from .tables import console
-
-    count = TextColumn("{task.completed:,.0f} {task.fields[unit]}")
-    columns = TextColumn("{task.description}"), BarColumn(bar_width=24), count, TimeElapsedColumn(), TimeRemainingColumn()
-    progress = Progress(*columns, console=console(stderr=True), auto_refresh=False, transient=True)
-    task, drawn_at = progress.add_task(what, unit=unit, total=None), time.monotonic() + BEFORE_S - EACH_S
-
-    def report(done: int, total: int | None = None, doing: str = what) -> None:
-        nonlocal drawn_at
-        if (now := time.monotonic()) - drawn_at >= EACH_S:
-            drawn_at = now
-            progress.start()
-            progress.update(task, completed=done, total=total, description=doing, refresh=True)
-
-    try:
-        yield report
-    finally:
-        progress.stop()
-
-
-@contextmanager
-def working(what: str, *, shown: bool = True) -> Iterator[None]:
-    """Show that a step of unknown length is running. `what`: as in `reading queues and database`."""
-    if not shown or not sys.stderr.isatty():
-        yield
         return
     from rich.text import Text
 
     from .tables import console
 
-    with console(stderr=True).status(Text(what)):  # an address may have brackets, which is not markup
-        yield
+    with console(stderr=True).status(Text(what)) as status:  # an address may have brackets, which is not markup
+
+        def report(done: int, total: int | None = None, doing: str = what) -> None:
+            status.update(Text(f"{doing}: {done:,}{f' of {total:,}' if total else ''} {unit}".rstrip()))
+
+        yield report
