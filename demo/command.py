@@ -19,7 +19,7 @@ from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.variables import load_env_file, variable
 
 from .compare import Coverage
-from .processes import DemoOptions, DemoProcesses, RunFolder, left_over, trawl_command
+from .processes import DemoOptions, DemoProcesses, RunFolder, trawl_command
 from .progress import Progress, addresses, clock
 from .steps import DemoSteps
 
@@ -50,8 +50,9 @@ def run(interrupts: Interrupts) -> int:
         code = _failed(error)
         print(f"the logs of this run are in {folder.shown}/logs", file=sys.stderr)
     finally:
-        if not _clean_up(steps, console, interrupts):
-            code = code or FAILED
+        console.print("\nStopping everything ...", style="dim")
+        steps.processes.stop(hurry=lambda: interrupts.impatient)
+        console.print("Everything is stopped.", style="dim")
     return code
 
 
@@ -89,19 +90,6 @@ def _keep(steps: DemoSteps, console: Console, interrupts: Interrupts) -> None:
     while not interrupts.asked:
         processes.tend()
         time.sleep(TICK_S)
-
-
-def _clean_up(steps: DemoSteps, console: Console, interrupts: Interrupts) -> bool:
-    """Stop everything; return True if no process is left."""
-    console.print()
-    console.print("Stopping everything ...", style="dim")
-    steps.processes.stop(hurry=lambda: interrupts.impatient)
-    left = left_over(steps.processes.folder.mark)
-    for line in left:
-        print(f"left behind, and killed now: {line}", file=sys.stderr)
-    if not left:
-        console.print("Everything is stopped; no process is left.", style="dim")
-    return not left
 
 
 def _failed(error: Exception) -> int:

@@ -6,14 +6,12 @@ import os
 import shlex
 import shutil
 import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-import psutil
 import redis
 
 from cli.processes import FlowerAccess, PageAccess, Services, node_services, prefer
@@ -30,7 +28,6 @@ from workers.state.beats import Schedules, StoredEntry
 
 from .forum.process import ForumProcess
 
-MARK = "TRAWL_DEMO_RUN"  # environment variable of every process of a run
 _SITES = Path(__file__).resolve().with_name("sites")  # the demo's forum alone: a demo must not crawl the user's sites
 _KEPT_VARIABLES = ("TRAWL_DEMO_", "TRAWL_TEST_", "TRAWL_DEBUG", "TRAWL_REDIS_BIN")  # variables of no fleet
 
@@ -69,11 +66,6 @@ class RunFolder:
         return self.path / "trawl.sqlite"
 
     @property
-    def mark(self) -> str:
-        """Mark of the run's processes: the full path, since a demo may run in another folder, too."""
-        return str(self.path.resolve())
-
-    @property
     def shown(self) -> str:
         """The folder relative to the working directory, for people."""
         return _from_here(self.path)
@@ -96,7 +88,7 @@ class RunFolder:
             "TRAWL_FLEET": fleet,
             "SCRAPY_SETTINGS_MODULE": "workers.settings",
         }
-        os.environ.update({MARK: self.mark, **of_run})
+        os.environ.update(of_run)
         lines = [f"export {name}={shlex.quote(value)}\n" for name, value in of_run.items()]
         self._variables.write_text("".join(lines), "utf-8")
 
@@ -154,44 +146,6 @@ class DemoOptions(Variables):
     def keep(self) -> bool:
         """Leave everything running afterwards, until Ctrl-C."""
         return os.environ.get("KEEP", "0") not in ("", "0")
-
-
-WAIT_S = 5.0
-LOOK_S = 0.05
-
-
-def left_over(run: str, *, wait_s: float = WAIT_S) -> list[str]:
-    """Return the processes of this run that still exist after `wait_s`, for people, and kill them."""
-    deadline = time.monotonic() + wait_s
-    while (left := _marked(run)) and time.monotonic() < deadline:
-        time.sleep(LOOK_S)
-    lines = [_describe(process) for process in left]
-    for process in left:
-        try:
-            process.kill()
-        except psutil.Error:
-            continue
-    return lines
-
-
-def _marked(run: str) -> list[psutil.Process]:
-    """Find processes by the mark in their environment, which is inherited, so that detached ones are found, too."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            alive = process.status() != psutil.STATUS_ZOMBIE
-            if alive and process.pid != os.getpid() and process.environ().get(MARK) == run:
-                found.append(process)
-        except psutil.Error:  # gone meanwhile, or another user's
-            continue
-    return found
-
-
-def _describe(process: psutil.Process) -> str:
-    try:
-        return f"{process.pid} {' '.join(process.cmdline())[:120]}"
-    except psutil.Error:
-        return str(process.pid)
 
 
 FLOWER_PORT = 5655  # not 5555 and 9410, which `trawl up` needs while a demo runs
@@ -278,7 +232,7 @@ class DemoProcesses:
         self.forum.stop()
         if self.database:
             self.database.close()
-        with suppress(TrawlError):  # what does not stop is reported as left over
+        with suppress(TrawlError):  # it ends by itself, once nothing uses it
             embedded.stop()
         for log in self._logs.values():
             log.close()

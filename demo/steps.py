@@ -40,8 +40,6 @@ def until(progress: Progress, done: Callable[[], T | None], what: str, timeout_s
             raise DemoFailed(f"waited {timeout_s:.0f} s in vain {what}: see the logs in {logs}")
 
 
-AT_WORK_S = 20.0
-"""How long to wait for a crawler with requests in its hands; then one that has none is killed."""
 RECOVERY_TIMEOUT_S = 90.0
 
 
@@ -56,7 +54,7 @@ class KilledCrawler:
 
 def kill_crawler(progress: Progress) -> Step[KilledCrawler]:
     """Kill a forum_detail crawler at work, then wait until its successor has finished a request."""
-    victim = yield from _victim(progress)
+    victim = yield from until(progress, lambda: _at_work(progress), "for a forum_detail crawler at work", START_TIMEOUT_S)
     leased = progress.detail.leased + progress.detail.leased_tasks
     os.kill(victim.pid, signal.SIGKILL)
     at_s = progress.clock_s
@@ -78,30 +76,11 @@ def kill_crawler(progress: Progress) -> Step[KilledCrawler]:
     return KilledCrawler(crawler=victim, at_s=at_s, recovered_after_s=recovered_after_s)
 
 
-def _victim(progress: Progress) -> Step[CrawlerRecord]:
-    patient_until = time.monotonic() + AT_WORK_S
-    return until(
-        progress,
-        lambda: _stopped_at_work(progress) or (_alive(progress) if time.monotonic() > patient_until else None),
-        "for a forum_detail crawler that is alive",
-        START_TIMEOUT_S,
-    )
-
-
-def _stopped_at_work(progress: Progress) -> CrawlerRecord | None:
-    """Return the crawler to kill, after SIGSTOP: the figures read last may be older than its present requests."""
-    if (victim := _alive(progress) if progress.detail.leased else None) is not None:
-        os.kill(victim.pid, signal.SIGSTOP)
-        progress.read()
-        if not (progress.detail.leased or progress.detail.leased_tasks):
-            os.kill(victim.pid, signal.SIGCONT)
-            return None
-    return victim
-
-
-def _alive(progress: Progress) -> CrawlerRecord | None:
+def _at_work(progress: Progress) -> CrawlerRecord | None:
     fleet = progress.fleet
     assert fleet
+    if not (progress.detail.leased or progress.detail.leased_tasks):
+        return None
     return next((c for c in fleet.crawlers if c.spider == FORUM_DETAIL and c.alive(fleet.now) and c.pid), None)
 
 

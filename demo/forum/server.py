@@ -23,8 +23,6 @@ from pathlib import Path
 
 from aiohttp import web
 
-from redis_components.errors import TrawlError
-
 from .behaviour import Behaviour, Fault, FaultChoice, block_page, is_blocked, send_half_and_reset, send_slowly
 from .html_pages import HtmlPages, not_found
 from .json_pages import JsonPages, encode
@@ -203,10 +201,6 @@ def _answer(content: object, status: int = 200) -> web.Response:
 _GOODBYE_S = 1.0  # time for pages in flight to finish
 
 
-class CannotServe(TrawlError):
-    """The forum cannot listen or cannot write its ready file; the message names the place and the fix."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """Options of the command line; `port` 0 is any free one. `pace` 0: no clock, events alone move time (`world.py`)."""
@@ -221,7 +215,7 @@ class Options:
 
 
 async def run(world: World, options: Options) -> None:
-    """Serve `world` until SIGTERM or SIGINT. Raises CannotServe."""
+    """Serve `world` until SIGTERM or SIGINT. Raises OSError where it cannot listen, or not write the ready file."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -229,7 +223,9 @@ async def run(world: World, options: Options) -> None:
     runner = web.AppRunner(forum.application(), access_log=None, shutdown_timeout=_GOODBYE_S)
     await runner.setup()
     try:
-        url = await _listen(runner, options)
+        await web.TCPSite(runner, options.host, options.port).start()
+        host, port = runner.addresses[0][:2]
+        url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         if options.ready_file:
             _write_ready(options.ready_file, url)
         counts = f"{len(world.forums)} forums, {len(world.threads)} threads, {len(world.comment_hashes)} comments"
@@ -253,31 +249,11 @@ def _rate(forum: ForumServer, seed: int) -> float:
     return rate * liveliness(seed, world.forum_s) if rate and world.pace else rate
 
 
-async def _listen(runner: web.AppRunner, options: Options) -> str:
-    try:
-        await web.TCPSite(runner, options.host, options.port).start()
-    except OSError as refused:
-        reason = os.strerror(refused.errno) if refused.errno and refused.errno > 0 else str(refused)
-        raise CannotServe(
-            f"forum: cannot listen on {options.host} port {options.port}: {reason}; "
-            "choose another --port (0 takes any free one) or --host"
-        ) from refused
-    host, port = runner.addresses[0][:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
 def _write_ready(path: Path, url: str) -> None:
     """Write the file atomically, so that a reader never sees a part of it."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        unfinished.write_text(json.dumps({"url": url, "pid": os.getpid()}), "utf-8")
-        unfinished.replace(path)
-    except OSError as refused:
-        with contextlib.suppress(OSError):
-            unfinished.unlink(missing_ok=True)
-        raise CannotServe(
-            f"forum: cannot write --ready-file {path}: {refused.strerror}; name a file in a folder that exists"
-        ) from refused
+    unfinished.write_text(json.dumps({"url": url, "pid": os.getpid()}), "utf-8")
+    unfinished.replace(path)
 
 
 def main(options: Options) -> int:
@@ -288,7 +264,7 @@ def main(options: Options) -> int:
     gc.freeze()  # the content stays: the collector need not check it again
     try:
         asyncio.run(run(world, options))
-    except CannotServe as refused:
-        print(refused, file=sys.stderr)
+    except OSError as error:
+        print(f"forum: {error}", file=sys.stderr)
         return 1
     return 0

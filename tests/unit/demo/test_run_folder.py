@@ -62,7 +62,6 @@ def test_a_run_sees_nothing_of_the_users_fleet_and_only_the_demos_site(runs: Pat
         folder.take_over_environment("http://127.0.0.1:1", FLEET)
         assert {name: value for name, value in os.environ.items() if name.startswith("TRAWL_")} == {
             "TRAWL_DEMO_THREADS": "7",
-            "TRAWL_DEMO_RUN": str(folder.path),
             "TRAWL_ENV_FILE": "",
             "TRAWL_DATA_DIR": str(folder.path),
             "TRAWL_SITES_DIR": str(ROOT / "demo" / "sites"),
