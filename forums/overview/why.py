@@ -292,9 +292,7 @@ def _seeding(view: Overview, found: Why) -> None:
         found.add("held", f"site {found.site} is not crawled since {instant(breaker.since)}: {breaker.reason}")
     boards = [one for one in forum_sites(view).boards if found.board in (None, one.watched.forum)]
     if not boards:
-        found.add(
-            "seeding", f"no board of site {found.site} was scanned or seeded yet: trawl seed, trawl forums {found.site}"
-        )
+        found.add("seeding", f"no board of site {found.site} was scanned or seeded yet: trawl seed, trawl forums {found.site}")
     for one in sorted(boards, key=lambda one: one.watched.due_at)[:MOST_ROWS]:
         scanned = "never scanned" if one.state.scanned_at is None else f"last scanned {instant(one.state.scanned_at)}"
         reason = f": {one.why}" if one.why else ""
