@@ -24,7 +24,6 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     "target",
     [
         *("jsonl:/root/.ssh/authorized_keys", "csv:../x", "jsonl:data/../settings.py", "jsonl:data/link/etc/cron.d/x", "jsonl:x"),
-        *("parquet:/etc/x.parquet", "parquet:../x"),
         *("sqlite:////etc/x", "sqlite:///x.sqlite", "sqlite:///file:/etc/x?uri=true", "sqlite+pysqlite:///data/../x"),
     ],
 )

@@ -52,12 +52,9 @@ def push(client: redis.Redis, first: int, number: int) -> None:
 
 
 def test_a_consumer_that_is_killed_loses_no_item(trawl: Trawl, redis_client: redis.Redis, tmp_path: Path) -> None:
-    import pyarrow.parquet as pq  # not before: it starts a thread, which no fork would have
-
     path, database = tmp_path / "books.jsonl", tmp_path / "books.sqlite"
     targets = [
         ["--to", f"jsonl:{path}", "--max-mb", "0.05"],
-        ["--to", f"parquet:{tmp_path}/books.parquet", "--max-mb", "0.05"],
         ["--to", f"sqlite:///{database}", "--key", "url"],
     ]
     for to in targets:
@@ -76,9 +73,6 @@ def test_a_consumer_that_is_killed_loses_no_item(trawl: Trawl, redis_client: red
     lines = [json.loads(line)["n"] for file in files for line in file.read_bytes().splitlines()]
     assert set(lines) == set(range(MANY))
     assert len(lines) <= MANY + LIVES * Sink.batch, "at most one batch comes again for each death"
-    rows = [n for file in tmp_path.glob("books-*.parquet") for n in pq.read_table(file)["n"].to_pylist()]
-    assert set(rows) == set(range(MANY))
-    assert len(rows) <= MANY + LIVES * Sink.batch
     with sa.create_engine(f"sqlite:///{database}", poolclass=sa.NullPool).connect() as connection:
         assert [row.n for row in connection.execute(sa.text("select n from books order by n"))] == list(range(MANY))
     assert not redis_client.exists("books:items:dead")

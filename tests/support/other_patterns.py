@@ -77,7 +77,6 @@ BUILT: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "forum_reader/reading/reading_budget.py:": list,  # kept by its module
     "forums/storage/engine.py:storage_error": lambda: [("search", pattern) for pattern, _ in _fixes()],
     "workers/consumers/targets.py:_files": lambda: [("fullmatch", kind.pattern.pattern) for kind in targets.KINDS],
-    "workers/consumers/parquet_files.py:__init__": lambda: [("fullmatch", r"items-\d{8}T\d{6}\.\d{3,}\.journal")],
     "workers/environment/declaration.py:parse": lambda: [("fullmatch", r"-?\d{1,15}"), ("fullmatch", r"\d{1,9}(?:\.\d{1,9})?")],
     "redis_components/connection.py:_diagnosis": lambda: [("search", words) for _, words, _, _ in _DIAGNOSES],
 }

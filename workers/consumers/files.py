@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +33,11 @@ def sync_folder(folder: Path) -> None:
 class RotatedFile:
     """Appends records to `path`. What a process that was killed left half written is cut off: it is still in Redis.
 
-    `max_bytes` and `max_age_s` (since it was opened; 0: no limit) are when it becomes `<name>-<time>.<ending>`. `becomes` is the
-    ending of what is made of it then: no name is used for which such a file is there.
+    `max_bytes` and `max_age_s` (since it was opened; 0: no limit) are when it becomes `<name>-<time>.<ending>`.
     """
 
-    def __init__(self, path: Path, whole: Ends, *, max_bytes: int, max_age_s: float, becomes: str = "") -> None:
+    def __init__(self, path: Path, whole: Ends, *, max_bytes: int, max_age_s: float) -> None:
         self.path = path
-        self._endings = {path.suffix, becomes or path.suffix}
         self._whole = whole
         self._max_bytes = max_bytes
         self._max_age_s = max_age_s
@@ -63,21 +62,17 @@ class RotatedFile:
             os.ftruncate(self._fd, before)
             raise SinkUnavailable(f"{self.path} cannot be written: {error.strerror}") from error
 
-    def rotate_if_due(self) -> bool:
-        """Begin another file where this one is large or old enough; whether it did."""
+    def rotate_if_due(self) -> None:
+        """Begin another file where this one is large or old enough."""
         age_s = time.monotonic() - self._opened_at
-        if not self.size or not (0 < self._max_bytes <= self.size or 0 < self._max_age_s <= age_s):
-            return False
-        self.rotate()
-        return True
+        if self.size and (0 < self._max_bytes <= self.size or 0 < self._max_age_s <= age_s):
+            self.rotate()
 
     def rotate(self) -> None:
         """Rename the present file and begin a new one."""
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
-        number = 0
-        while any(self.path.with_name(f"{self.path.stem}-{stamp}.{number:03}{ending}").exists() for ending in self._endings):
-            number += 1
-        old = self.path.with_name(f"{self.path.stem}-{stamp}.{number:03}{self.path.suffix}")
+        names = (self.path.with_name(f"{self.path.stem}-{stamp}.{number:03}{self.path.suffix}") for number in count())
+        old = next(name for name in names if not name.exists())
         try:
             self.path.rename(old)
         except OSError as error:

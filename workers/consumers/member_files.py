@@ -19,7 +19,6 @@ import msgspec
 from itemadapter import is_item
 from scrapy import Spider
 from scrapy.crawler import Crawler
-from scrapy.exporters import BaseItemExporter
 from scrapy.extensions.feedexport import FeedExporter, FileFeedStorage
 from scrapy.spiderloader import SpiderLoader
 from scrapy.statscollectors import MemoryStatsCollector
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from scrapy.settings import Settings
 
 _ENDINGS = {"jsonlines": "jsonl", "jl": "jsonl"}
+_PARQUET = "workers.consumers.parquet_files.ParquetExporter"
 
 
 class Rows:
@@ -88,29 +88,6 @@ class WholeFile(FileFeedStorage):
         self._part.replace(path)
         sync_folder(path.parent)
         self.written.append(path)
-
-
-class ParquetExporter(BaseItemExporter):
-    """Writes items as a Parquet file when the last one is there: such a file cannot grow."""
-
-    def __init__(self, file: IO[bytes], **options: Any) -> None:
-        super().__init__(dont_fail=True, **options)
-        self._file = file
-        self._rows = tempfile.NamedTemporaryFile(suffix=".jsonl", delete=False)  # noqa: SIM115 - until the end
-
-    def export_item(self, item: Any) -> None:
-        """Keep one item."""
-        self._rows.write(msgspec.json.encode(dict(self.get_serialized_fields(item, include_empty=False))) + b"\n")
-
-    def finish_exporting(self) -> None:
-        """Write the file."""
-        from .parquet_files import convert
-
-        self._rows.close()
-        whole = Path(f"{self._rows.name}.parquet")
-        convert(Path(self._rows.name), whole)
-        self._file.write(whole.read_bytes())
-        whole.unlink()
 
 
 class MemberFiles:
@@ -178,13 +155,15 @@ class MemberFiles:
             if self._run.format == "csv" and not settings.getlist("FEED_EXPORT_FIELDS"):
                 mine["fields"] = list(dict.fromkeys(name for _, item in rows if isinstance(item, dict) for name in item))
             feeds[str(own).replace("%", "%%")] = mine
-        storages, exporters = settings.getwithbase("FEED_STORAGES"), settings.getwithbase("FEED_EXPORTERS")
+        storages, exporters = settings.getwithbase("FEED_STORAGES"), dict(settings.getwithbase("FEED_EXPORTERS"))
+        if "parquet" in (one.get("format") for one in feeds.values()):  # only then: the feed exports load each of them
+            exporters.setdefault("parquet", _PARQUET)
         scrapys = "scrapy.extensions.feedexport.FileFeedStorage"
         ours = {scheme: WholeFile for scheme in ("", "file") if storages.get(scheme) in (scrapys, FileFeedStorage)}
         changed = {
             "FEEDS": feeds,
             "FEED_STORAGES": {**settings.getdict("FEED_STORAGES"), **ours},
-            "FEED_EXPORTERS": {**settings.getdict("FEED_EXPORTERS"), "parquet": exporters.get("parquet") or ParquetExporter},
+            "FEED_EXPORTERS": exporters,
         }
         settings.setdict(changed, priority="cmdline")
 

@@ -1,4 +1,4 @@
-"""Kinds of targets of `trawl items consume`, in one table: `jsonl:PATH`, `parquet:PATH`, a URL of SQLAlchemy's, `http://…`; and
+"""Kinds of targets of `trawl items consume`, in one table: `jsonl:PATH`, `csv:PATH`, a URL of SQLAlchemy's, `http://…`; and
 the item streams that a consumer of the fleet may read: only those of services that declare it.
 
 A spider declares its consumer by the attribute `item_consumer`. Without one its items are for the user to consume, and nothing of
@@ -103,14 +103,6 @@ def _csv(place: str, options: SinkOptions) -> Sink:
     return CsvRows(Path(place), max_bytes=options.max_bytes, max_age_s=options.max_age_s)
 
 
-def _parquet(place: str, options: SinkOptions) -> Sink:
-    try:
-        from .parquet_files import ParquetFiles
-    except ImportError:
-        raise ConfigError("parquet: needs pyarrow: install it with pip install 'trawl-fleet[parquet]'") from None
-    return ParquetFiles(Path(place), max_bytes=options.max_bytes, max_age_s=options.max_age_s)
-
-
 def _parts(place: str, options: SinkOptions) -> Sink:
     from .parts import S3Objects
 
@@ -164,7 +156,6 @@ _DATABASES = ("sqlite", "postgresql", "mysql", "mariadb", "oracle", "mssql")
 KINDS = (
     _files("jsonl", _jsonl),
     _files("csv", _csv),
-    _files("parquet", _parquet),
     TargetKind(
         name="s3",
         schemes=("s3", "s3+gzip"),
