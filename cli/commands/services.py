@@ -179,7 +179,7 @@ def check(
 ) -> int:
     """Load project and spider of each service on this machine, in a separate process, and show each fault with its fix.
 
-    Exit code 1: a service cannot crawl, or not as a service should. A project's code runs, up to its spider's first request.
+    Exit code 1: a service cannot crawl, or not as a service should. A project's code runs, up to the making of its spider.
     """
     with redis_client() as client:
         rows = _rows(client)

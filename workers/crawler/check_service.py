@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import sys
@@ -33,27 +32,11 @@ from workers.process.memory import cap
 from workers.process.options import CrawlerOptions, own_options
 
 from .__main__ import load_settings
-from .check_spider import (
-    MadeSpider,
-    TooLong,
-    check_reactor,
-    closing,
-    is_ours,
-    is_pipeline,
-    log_elsewhere,
-    missing,
-    opened,
-    other_redis,
-    overwritten,
-    shared_files,
-    within,
-)
+from .check_spider import MadeSpider, check_reactor, closing, is_ours, log_elsewhere, missing, opened, shared_files
 from .crawl import ensure_reactor
 from .crawl_record import ServiceSpider, check_consumer, check_own_settings
 from .setting_types import CrawlerLimits, load_components
 
-IMPORT_S = 60
-"""Within so long a project is imported, on a busy machine."""
 MEMORY_BYTES = 2 * 1024**3
 _STDLIB, _SCRAPY, _TRAWL = sysconfig.get_path("stdlib"), str(Path(scrapy.__file__).parent), str(Path(__file__).parents[2])
 
@@ -64,7 +47,7 @@ def main() -> NoReturn:
     options, found = own_options(), Findings()
     try:
         _check(options, found)
-    except (TrawlError, TooLong) as error:
+    except TrawlError as error:
         found.wrong = str(error)
     except Exception as error:  # code of a project: its innermost line has to be mended
         found.wrong = f"{type(error).__name__}: {error}{_place(error)}"
@@ -75,22 +58,16 @@ def main() -> NoReturn:
 
 def _check(options: CrawlerOptions, found: Findings) -> None:
     """Fill `found` for a service that can crawl. Raises the exceptions of its project, ConfigError for a fault."""
-    with within(IMPORT_S, "importing its project"):
-        settings = load_settings(options)
-        loaded(settings["TWISTED_REACTOR"], "TWISTED_REACTOR")
-        ensure_reactor(settings)
-        spider = _spider(settings, options)
+    settings = load_settings(options)
+    loaded(settings["TWISTED_REACTOR"], "TWISTED_REACTOR")
+    ensure_reactor(settings)
+    spider = _spider(settings, options)
     consumer = consumer_of(spider)
     check_own_settings(settings, spider)
     own = settings.copy()
     spider.update_settings(own)
-    groups = item_groups(own)
-    check_consumer(spider.name, consumer, groups)
+    check_consumer(spider.name, consumer, item_groups(own))
     load_components(own)
-    for path in own.getdict("ITEM_PIPELINES"):
-        if groups and is_pipeline(path):
-            loaded(path, "ITEM_PIPELINES").check_groups()
-    _check_arguments(spider, options)
     if is_ours(own, "SCHEDULER", Scheduler):
         arguments_of(own)
         config_of(Crawler(spider, own))
@@ -100,10 +77,11 @@ def _check(options: CrawlerOptions, found: Findings) -> None:
     CrawlerLimits.of(own)
     check_reactor(own)
     made = MadeSpider(spider, settings, options.arguments)
-    found.faults = [*made.check(), *opened(own), *log_elsewhere(own), *overwritten(own)]
+    made.check()
+    found.faults = [*opened(own), *log_elsewhere(own)]
     found.shared = list(shared_files(own))
     found.ends = closing(own) or made.ends()
-    found.warnings = [*missing(own), *other_redis(own)]
+    found.warnings = list(missing(own))
 
 
 def _spider(settings: BaseSettings, options: CrawlerOptions) -> type[Spider]:
@@ -128,13 +106,6 @@ def _is_projects(file: str) -> bool:
     installed = "site-packages" in file or "dist-packages" in file  # also below the standard library, and a project may be there
     others = (_SCRAPY, *(f"{_TRAWL}/{name}/" for name in ("workers", "redis_components")), *(() if installed else (_STDLIB,)))
     return not file.startswith(("<", *others))
-
-
-def _check_arguments(spider: type[Spider], options: CrawlerOptions) -> None:
-    try:
-        inspect.signature(spider).bind(**options.arguments)
-    except TypeError as error:
-        raise TrawlError(f"arguments: {spider.__name__} cannot be made with {sorted(options.arguments)}: {error}") from None
 
 
 if __name__ == "__main__":

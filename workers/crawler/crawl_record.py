@@ -18,7 +18,7 @@ from workers.consumers.targets import NO_CONSUMER, consumer_of
 from workers.process.stat_metrics import SETTING, stat_patterns
 
 from .doors import open_schemes
-from .setting_types import check_types, with_spiders_own
+from .setting_types import with_spiders_own
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,12 +72,8 @@ def bound_items(settings: Settings) -> None:
 
 
 def check_own_settings(settings: Settings, spider: type[Spider]) -> None:
-    """Read what the project, or the spider, sets, before anything runs: types of values, and stats that are metrics. Raises
-    ConfigError.
-    """
-    own = with_spiders_own(settings, spider)
-    check_types(own)
-    stat_patterns(own.get(SETTING))
+    """Read what the project, or the spider, sets of stats that are metrics, before anything runs. Raises ConfigError."""
+    stat_patterns(with_spiders_own(settings, spider).get(SETTING))
 
 
 def check_consumer(service: str, consumer: str, groups: Sequence[str]) -> None:

@@ -1,15 +1,13 @@
-"""Reads a crawl's settings: finds those that Scrapy could not read, as its own error names the value and not the setting
-(`invalid literal for int() with base 10: 'many'`), and has the limits after which a crawler process is replaced.
-"""
+"""Reads a crawl's settings, imports the classes that they name, and has the limits after which a crawler process is replaced."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from scrapy.settings import BaseSettings, default_settings
+from scrapy.settings import BaseSettings
 
 from redis_components.errors import ConfigError
 from redis_components.setting_values import loaded, number_of
@@ -21,11 +19,10 @@ if TYPE_CHECKING:
 COMPONENTS = (
     *("SCHEDULER", "DUPEFILTER_CLASS", "STATS_CLASS", "DOWNLOADER", "ITEM_PROCESSOR", "LOG_FORMATTER", "TWISTED_REACTOR"),
     *("REQUEST_FINGERPRINTER_CLASS", "HTTPCACHE_POLICY", "HTTPCACHE_STORAGE"),
+    *("ITEM_PIPELINES", "DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "EXTENSIONS", "ADDONS"),
+    *("DOWNLOAD_HANDLERS", "FEED_STORAGES", "FEED_EXPORTERS"),
 )
-"""Settings that name a class each."""
-LISTED_BY_KEY = ("ITEM_PIPELINES", "DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "EXTENSIONS", "ADDONS")
-"""Settings whose keys are classes, or their dotted paths."""
-LISTED_BY_VALUE = ("DOWNLOAD_HANDLERS", "FEED_STORAGES", "FEED_EXPORTERS")
+"""Settings that name a class, or many: as keys with places, or as values."""
 
 
 def with_spiders_own(settings: BaseSettings, spider: type[Spider]) -> BaseSettings:
@@ -34,26 +31,6 @@ def with_spiders_own(settings: BaseSettings, spider: type[Spider]) -> BaseSettin
     found.frozen = False
     spider.update_settings(found)
     return found
-
-
-def check_types(settings: BaseSettings) -> None:
-    """Read texts as Scrapy does, by the types of its defaults. Raises ConfigError, which names the first that does not fit."""
-    try:
-        settings.getdict("REDIS_PARAMS")
-    except (TypeError, ValueError) as error:
-        raise ConfigError("REDIS_PARAMS is not a table of names and values: write JSON") from error
-    for name in filter(str.isupper, dir(default_settings)):
-        default = getattr(default_settings, name)
-        if not settings.getpriority(name) or not isinstance(default, int | float):
-            continue
-        if not isinstance(value := settings.get(name), str):  # an object, which several take
-            continue
-        is_switch = isinstance(default, bool) or value.lower() in ("true", "false")  # some have 1 as default
-        try:
-            (settings.getbool if is_switch else settings.getfloat)(name)
-        except ValueError:
-            what = "a switch: write True or False" if is_switch else "a number"
-            raise ConfigError(f"{name} = {value!r:.80} is not {what}") from None
 
 
 def set_each(settings: BaseSettings, values: Mapping[str, str]) -> None:
@@ -67,21 +44,12 @@ def set_each(settings: BaseSettings, values: Mapping[str, str]) -> None:
 
 def load_components(settings: BaseSettings) -> None:
     """Import every class that the project's settings name. Raises ConfigError, with the setting."""
-    for name, path in _named(settings):
-        loaded(path, name)
-
-
-def _named(settings: BaseSettings) -> Iterator[tuple[str, Any]]:
     for name in COMPONENTS:
-        yield name, settings.get(name)
-    for name in LISTED_BY_KEY:
-        for path, place in settings.getdict(name).items():
+        value = settings.get(name)
+        many = settings.getdict(name) if isinstance(value, Mapping) else {value: 0}
+        for key, place in many.items():
             if place is not None:
-                yield name, path
-    for name in LISTED_BY_VALUE:
-        for path in settings.getdict(name).values():
-            if path is not None:
-                yield name, path
+                loaded(key if isinstance(place, int | float) else place, name)
 
 
 MIB = 1024 * 1024
