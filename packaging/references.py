@@ -21,7 +21,7 @@ from forums.events.outputs import OutputOptions  # noqa: E402
 from forums.events.rules import kinds  # noqa: E402
 from forums.state.keys import ForumCrawlKeys, ForumFleetKeys  # noqa: E402
 from forums.storage.database import VERSION  # noqa: E402
-from forums.storage.schema.dialects import UtcDateTime  # noqa: E402
+from forums.storage.engine import UtcDateTime  # noqa: E402
 from forums.storage.schema.tables import metadata  # noqa: E402
 from redis_components.keys import CrawlKeys  # noqa: E402
 from redis_components.keys.spider import ItemKeys, NamespaceKeys, StartTaskKeys  # noqa: E402

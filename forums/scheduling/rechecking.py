@@ -20,7 +20,7 @@ from forums.sites import Site, load_all, load_site
 from forums.state.forum_states import Ledger, Spent
 from forums.state.keys import script
 from forums.storage import Database
-from forums.storage.schema.dialects import UtcDateTime
+from forums.storage.engine import UtcDateTime
 from forums.storage.schema.tables import posts
 from redis_components.admin.inspector import keys_in
 from redis_components.errors import ConfigError

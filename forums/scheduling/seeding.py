@@ -173,13 +173,12 @@ def seed_scans(
 def _recall_threads(client: redis.Redis) -> None:
     """Put the records of stored threads back before a scan looks for them: Redis has forgotten them, or nothing is stored yet."""
     from forums.storage.database import Database  # SQLAlchemy
-    from forums.storage.engine import StorageError
-    from forums.storage.history import recall
+    from forums.storage.errors import StorageError
 
     try:
         database = Database.from_url()
         try:
-            recall(client, database)
+            database.recall(client)
         finally:
             database.close()
     except StorageError as error:

@@ -149,7 +149,7 @@ def put_back(client: redis.Redis, keys: CrawlKeys, records: Mapping[str, ThreadR
     """Store these records where there are none."""
     with client.pipeline(transaction=False) as pipe:
         for one, record in records.items():
-            pipe.hsetnx(keys.threads(), one, _encode(record))
+            pipe.hsetnx(keys.threads(), one, _encode(_completed(record, None)))
         pipe.execute()
 
 

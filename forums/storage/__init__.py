@@ -5,7 +5,7 @@ MariaDB.
 from forums.records.stored import Check, Comment, Forum, InvalidItem, Item, Post, Scan, parse, task_of_scan
 
 from .database import Database, default_url
-from .engine import StorageError
+from .errors import StorageError
 from .history import RunHistory
 from .read.export import export
 from .schema.tables import checks, comments, forums, gaps, metadata, posts, revisions, run_members, scans, sites

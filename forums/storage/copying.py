@@ -22,7 +22,8 @@ from sqlalchemy import URL, func, inspect, select
 from redis_components.embedded.files import private_file, private_folder
 
 from .database import MIGRATIONS_TABLE, Database
-from .engine import LOCK_WAIT_S, StorageError, masked, sqlite_file, storage_error
+from .engine import LOCK_WAIT_S, sqlite_file
+from .errors import StorageError, masked, storage_error
 from .history import operator_states
 from .schema.search_index import ROWS
 from .schema.tables import metadata, posts

@@ -22,10 +22,11 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping, 
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from hashlib import sha256
-from itertools import chain
+from itertools import chain, islice
 from types import TracebackType
 from typing import Any, Self
 
+import redis
 from sqlalchemy import (
     URL,
     Column,
@@ -47,32 +48,22 @@ from sqlalchemy import (
 from sqlalchemy.dialects.mysql.base import MySQLDialect
 from sqlalchemy.exc import SQLAlchemyError
 
+from forums import FORUM_DETAIL
 from forums.environment import Storage
 from forums.records.stored import Item
+from forums.state.database_state import CHUNK, most_records, put_back
+from redis_components.admin.inspector import keys_in
 from redis_components.embedded import data_dir
 from redis_components.embedded.files import private_file, private_folder
 from redis_components.errors import ConfigError
 from redis_components.server.variables import variable
 from workers.consumers.mysql_dialect import DRIVER, MYSQL, has_other_driver
 
-from .engine import (
-    EXAMPLES,
-    KINDS,
-    WRITING,
-    StorageError,
-    build,
-    file_identity,
-    in_memory,
-    leave_unread,
-    masked,
-    sqlite_file,
-    storage_error,
-    too_old,
-    unfit,
-)
+from .engine import KINDS, WRITING, build, file_identity, in_memory, leave_unread, sqlite_file
+from .errors import EXAMPLES, StorageError, masked, storage_error, too_old, unfit
 from .schema import search_index
 from .schema.tables import metadata, trawl_schema
-from .write.reports import Rechecks, RechecksOf
+from .write.reports import NEWEST_READINGS, Rechecks, RechecksOf, thread_record
 from .write.upsert import Refused, Written, fill, store, store_site_files
 
 _ROWS_AT_ONCE = 1000
@@ -188,6 +179,21 @@ class Database:
             fix = "put it back; or run `trawl db move`, and `trawl forums forget --all`, else what it held is not read again"
             raise unfit(self.engine.url, f"its file was removed or replaced while it was open: {fix}")
         return refused
+
+    def recall(self, client: redis.Redis) -> None:
+        """Put back the records of the newest readings into a Redis that knows no database. Call it before a claim.
+
+        Records written since stay. Safe to run concurrently. Raises StorageError and `redis.RedisError`.
+        """
+        if self.found_identity() is None:
+            return
+        keys, count = keys_in(client, FORUM_DETAIL), 0
+        stored = self.stream(NEWEST_READINGS.limit(most_records()))
+        while rows := list(islice(stored, CHUNK)):
+            put_back(client, keys, {f"{row.site}/{row.post_id}": thread_record(row) for row in rows})
+            count += len(rows)
+        if count:
+            logger.warning("Redis had forgotten the threads; put back from %s: %d", self.name, count)
 
     def describe_sites(self, described: Mapping[str, tuple[str | None, str]]) -> None:
         """Store profile and address of each site, by its name."""

@@ -1,4 +1,5 @@
-"""SQLAlchemy engines, one function per kind of database, and the look-up of many ids in one query. Nothing here connects.
+"""SQLAlchemy engines, one function per kind of database, their times, and the look-up of many ids in one query. Nothing here
+connects.
 
 SQLite: WAL, so that readers and the writer do not wait for each other. `synchronous=FULL`: rows leave Redis once they are
 committed, so a power cut must not take a commit back (NORMAL stores about a fifth more rows per second, and may). Transactions
@@ -7,51 +8,104 @@ that write begin with `BEGIN IMMEDIATE`: one that begins by reading fails at its
 MySQL and MariaDB: READ COMMITTED, as in PostgreSQL, because with their default two writers lock gaps between rows against each
 other; UTC and strict mode, also where the server's are others; one collation for all texts (`dialects.py`).
 
-Errors are translated into one line with the database, the driver's message, and the fix. Two kinds are kept apart. A *row* that
-the database refuses (a NUL byte in PostgreSQL, a CHECK constraint added by the operator) is set aside, and the other rows are
-stored. A failed *database* (away, locked, full, read-only) stops the writer, and all items stay in the stream. Mistaking the
-second for the first would discard good items, so unknown errors count as the second.
+Times in the database: aware UTC `datetime` in Python, and the native type of each kind of database.
+PostgreSQL has `TIMESTAMP WITH TIME ZONE`, MySQL and MariaDB `DATETIME(6)`, which holds UTC. SQLite has no type for times; there
+they are text of one width, such as `2026-01-02T03:04:05.000000Z`: it sorts and compares as time does, and SQLite's own date
+functions and people with `sqlite3` can read it. (An integer would save 19 bytes a row and be unreadable in every query.)
 """
 
 from __future__ import annotations
 
-import re
 import socket
 import sqlite3
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from sqlalchemy import (
     URL,
     Column,
     ColumnElement,
     Connection,
+    DateTime,
+    Dialect,
     Engine,
     Row,
     Select,
+    String,
     and_,
     bindparam,
     create_engine,
     event,
 )
-from sqlalchemy.exc import NoSuchModuleError
+from sqlalchemy.dialects import mysql
+from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from forums.records.stored import Item
-from redis_components.errors import TrawlError
-from workers.consumers.database_rows import cause_of, is_of_a_row
-from workers.consumers.mysql_dialect import (
-    CONNECT_ARGS,
-    DRIVER,
-    collation,
-    error_code,
-    most_bytes,
-    sent_bytes,
-    why_too_large,
-)
+from workers.consumers.mysql_dialect import CONNECT_ARGS, DRIVER, collation, most_bytes, sent_bytes, why_too_large
+
+_WIDTH = len("2026-01-02T03:04:05.000000Z")
+
+
+def _utc(moment: datetime) -> datetime:
+    if moment.tzinfo is None:
+        raise ValueError(f"the time {moment.isoformat()} has no time zone")
+    return moment.astimezone(UTC)
+
+
+@lru_cache(maxsize=10_000)  # all items of a page have one time, and most pages of a thread
+def sqlite_text(moment: datetime | None) -> str | None:
+    """Format a time for SQLite. Raises ValueError for a naive one."""
+    return None if moment is None else _utc(moment).isoformat(timespec="microseconds")[: _WIDTH - 1] + "Z"  # instead of +00:00
+
+
+@lru_cache(maxsize=10_000)
+def from_sqlite(text: str | None) -> datetime | None:
+    """Parse a time that `sqlite_text` wrote."""
+    return None if text is None else datetime.fromisoformat(text)
+
+
+@lru_cache(maxsize=10_000)
+def mysql_moment(moment: datetime | None) -> datetime | None:
+    """Convert a time for MySQL, without a zone. Raises ValueError for a naive one."""
+    return None if moment is None else _utc(moment).replace(tzinfo=None)
+
+
+def from_mysql(moment: datetime | None) -> datetime | None:
+    """Convert a time that `mysql_moment` made."""
+    return None if moment is None else moment.replace(tzinfo=UTC)
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """A time. Accepts aware datetimes of any zone, returns UTC. Raises ValueError for a naive one, whose time is ambiguous."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        own: dict[str, TypeEngine[Any]] = {"sqlite": String(_WIDTH), "mysql": mysql.DATETIME(fsp=6)}
+        return dialect.type_descriptor(own.get(dialect.name, DateTime(timezone=True)))
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | str | None:
+        if dialect.name == "sqlite":
+            return sqlite_text(value)
+        if dialect.name == "mysql":
+            return mysql_moment(value)
+        return None if value is None else _utc(value)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        if dialect.name == "mysql":
+            return from_mysql(value)
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+        return moment.astimezone(UTC)
+
 
 _AT_ONCE = 10_000  # ids in one statement: SQLite and PostgreSQL limit its parameters
 
@@ -222,92 +276,3 @@ def _mysql(url: URL) -> Engine:
             )
 
     return engine
-
-
-_SECRET_OPTIONS = ("password", "sslpassword")
-EXAMPLES = "sqlite:///data/trawl.sqlite, postgresql+psycopg://user:password@host/database or mysql+pymysql://… (also MariaDB)"
-
-# Pattern in the driver's message -> fix for the operator. The first match is taken.
-_FIXES = (
-    (r"No module named 'psycopg", "install the driver: pip install 'trawl-fleet[postgres]'"),
-    (r"No module named 'pymysql", "install the driver: pip install 'trawl-fleet[mysql]'"),
-    (r"No module named|Can't load plugin", f"use {EXAMPLES}"),
-    (r"Access denied for user .{0,200} to database|command denied to user",
-     "grant this user the rights to create and write the tables"),
-    (r"Access denied for user|password authentication|no password supplied|"
-     r"role .{0,200} does not exist|Ident authentication|Peer authentication",
-     "check user and password in TRAWL_DATABASE_URL"),
-    (r"Unknown database", "create it first (CREATE DATABASE), or correct its name in TRAWL_DATABASE_URL"),
-    (r"Too many connections", "raise the server's max_connections, or end other programs that use it"),
-    (r"Deadlock found|Record has changed since last read", "it is tried again"),
-    (r"Lock wait timeout", "another program holds a lock: find it (SHOW FULL PROCESSLIST) and let it finish"),
-    (r"max_allowed_packet", "raise the server's max_allowed_packet"),
-    (r"BINLOG_FORMAT", "set the server's binlog_format to ROW or MIXED"),
-    (r"database \S+ does not exist", "create it first (createdb), or correct its name in TRAWL_DATABASE_URL"),
-    (r"connection (to server|failed|is bad|is lost|timeout)|closed the connection|terminating connection|host name|shutting down"
-     r"|connect to MySQL|connection to MySQL|server has gone away|server is shut|Server shutdown|Connection was killed",
-     "check that the server runs and that host and port in TRAWL_DATABASE_URL are right"),
-    (r"permission denied for", "grant this user the rights to create and write the tables"),
-    (r"[Dd]isk (is )?full|No space left|could not extend|The table .{0,200} is full", "make room on its disk"),
-    (r"disk I/O error", "look at its disk (dmesg, df), and at limits on the size of files (ulimit -f)"),
-    (r"--read-only|--super-read-only|READ ONLY", "name the server that takes writes in TRAWL_DATABASE_URL"),
-    (r"readonly|read-only|Read-only", "make file and folder writable for this user, or name another place in TRAWL_DATABASE_URL"),
-    (r"unable to open|Permission denied|Not a directory|File exists",
-     "check that its folder can be made and written by this user, or name another place in TRAWL_DATABASE_URL"),
-    (r"locked", "another process holds its write lock: find it (fuser FILE) and let it finish"),
-    (r"not a database|malformed", "the file is not a sound SQLite database: move it away, or name another in TRAWL_DATABASE_URL"),
-    (r"no such (table|column)|relation .{0,200} does not exist|column .{0,200} does not exist|"
-     r"Table .{0,200} doesn't exist|Unknown column",
-     "its tables are not those that Trawl made: name an empty database in TRAWL_DATABASE_URL"),
-)  # fmt: skip
-
-
-class StorageError(TrawlError):
-    """The database cannot be opened, read or written; the message names it (its password masked) and how to mend it."""
-
-
-def masked(url: URL | str) -> str:
-    """Return the URL for people and logs, without its password."""
-    if isinstance(url, str):  # could not be parsed: the text after the first colon may be a password
-        return re.sub(r"(:/*).*", r"\1***", url, flags=re.DOTALL)
-    secret = {name: "***" for name in _SECRET_OPTIONS if name in url.query}
-    shown = url.update_query_dict(secret).render_as_string(hide_password=True)
-    # A path is shown decoded: %E6%88%91 is unreadable, 我 is not.
-    return unquote(shown) if url.get_backend_name() == "sqlite" else shown
-
-
-def storage_error(url: URL | str, error: Exception) -> StorageError:
-    """Return a StorageError with one line for `error`, a failure of the database."""
-    detail = first_line(error)
-    if isinstance(url, URL) and url.password:
-        detail = detail.replace(str(url.password), "***")
-    fix = next((fix for pattern, fix in _FIXES if re.search(pattern, detail)), "see the database's own log")
-    return unfit(url, f"{detail}; {fix}")
-
-
-def unfit(url: URL | str, what: str) -> StorageError:
-    """Return the error for a database that cannot serve, without its password; `what` has the reason and the fix."""
-    return StorageError(f"database {masked(url)}: {what}")
-
-
-def too_old(url: URL, version: str) -> StorageError:
-    """Return the error for a server of MySQL or MariaDB that is not supported any more."""
-    return unfit(url, f"its server has version {version}; use MySQL 8.0.17, MariaDB 10.6, or a later one")
-
-
-def first_line(error: Exception) -> str:
-    """Return the driver's message in one line, without SQLAlchemy's statement and parameters."""
-    if isinstance(error, NoSuchModuleError):
-        return str(error).partition("\n")[0]
-    cause = cause_of(error)
-    if isinstance(cause, OSError) and cause.strerror:
-        return f"{cause.strerror}: {cause.filename}"
-    if code := error_code(cause):
-        return f"{' '.join(str(cause.args[-1]).split())} ({code})"
-    lines = str(cause).strip().splitlines() or [type(cause).__name__]
-    return lines[0].strip()
-
-
-def row_refusal(error: Exception) -> str | None:
-    """Return the reason if the database refused a row, None if the database failed."""
-    return f"the database refused it: {first_line(error)}" if is_of_a_row(error) else None

@@ -1,7 +1,7 @@
-"""History and state of the fleet, moved from Redis into the database, and back where Redis has forgotten it.
+"""History and state of the fleet, moved from Redis into the database.
 
 Outcomes of members of runs; actions of operators and of the fleet (the audit, and the notes of `state/reports.py`) as events; a
-copy of the operators' settings; and the records of threads, which are put back, so that known threads are not fetched again.
+copy of the operators' settings.
 
 The position in each stream of actions is stored in the database, in the transaction that writes the events, so each entry becomes
 one event, even if a writer dies or two run at once. A stream that is new to the database is read from its end.
@@ -14,17 +14,13 @@ import shlex
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import islice
 from typing import Any
 
 import msgspec
 import redis
-from sqlalchemy import Column, Connection, MetaData, Table, delete, insert, inspect, or_, select
+from sqlalchemy import Column, Connection, MetaData, Table, delete, insert, inspect, select
 from sqlalchemy.schema import CreateTable
 
-from forums import FORUM_DETAIL
-from forums.state.database_state import CHUNK, DatabaseClaim, ThreadRecord, most_records, put_back, short_token
-from redis_components.admin.inspector import keys_in
 from redis_components.errors import ConfigError
 from redis_components.server.printable import in_one_line
 from redis_components.server.untrusted_values import decoded
@@ -35,12 +31,12 @@ from workers.state.registry import Registry
 from workers.state.reports import Act, Note
 
 from .database import Database
-from .schema.dialects import NAME, TEXT, UtcDateTime
-from .schema.tables import checks
+from .engine import UtcDateTime
+from .schema.dialects import NAME, TEXT
 from .schema.tables import event_outputs as outputs
 from .schema.tables import run_members as members
-from .write.changes import Change, FleetKind, FleetRow, Position, append, lock_writers, note_position, reserved
-from .write.upsert import newest
+from .write.changes import Change, FleetKind, FleetRow, Position, lock_writers, note_position, reserved
+from .write.upsert import append, newest
 
 MOST_MEMBERS, MEMBER_DAYS = 1_000_000, 400
 
@@ -161,39 +157,6 @@ def read_operator_state(database: Database, namespace: str) -> OperatorState:
 logger = logging.getLogger(__name__)
 
 
-def recall(client: redis.Redis, database: Database) -> int:
-    """Put back the records of the newest readings, if Redis knows no database; return their number. Call it before a claim.
-
-    Records written since stay. Safe to run concurrently. Raises StorageError and `redis.RedisError`.
-    """
-    if DatabaseClaim(client).holder() is not None or database.found_identity() is None:
-        return 0
-    keys, count = keys_in(client, FORUM_DETAIL), 0
-    whole = or_(checks.c.reason.is_(None), checks.c.gone)
-    stored = database.stream(select(checks).where(whole).order_by(checks.c.finished_at.desc()).limit(most_records()))
-    while rows := list(islice(stored, CHUNK)):
-        put_back(client, keys, {f"{row.site}/{row.post_id}": _record(row) for row in rows})
-        count += len(rows)
-    if count:
-        logger.warning("Redis had forgotten the threads; put back from %s: %d", database.name, count)
-    return count
-
-
-def _record(row: Any) -> ThreadRecord:
-    started_s = int(row.started_at.timestamp())
-    return ThreadRecord(
-        token=short_token(row.token or ""),
-        comments=row.comments if row.total is None else row.total,
-        last_page=0 if row.gone else max(1, row.last_page),
-        last_comment=row.last_comment_id,
-        cursor=row.cursor,
-        hour=started_s // 3600,
-        listed=row.listed,
-        short=row.short,
-        told_at=started_s if row.token is None else None,
-    )
-
-
 BATCH = 200
 MOST_BATCHES = 2 * MOST_WAITING // BATCH  # in a round: entries may be added faster than they are moved
 PRUNE_S = 600.0
@@ -237,7 +200,7 @@ def _move(client: redis.Redis, database: Database, key: str) -> int:
     after = stream_position(database, key)
     if after is None:
         last: Any = client.xrevrange(key, count=1)
-        log_stream(database, key, None, Position.parse(last[0][0].decode()) if last else Position(0, 0), [])
+        log_stream(database, key, None, Position.parse(last[0][0].decode() if last else "0-0"), [])
         return 0
     number = 0
     for _ in range(_MOST_STEPS):

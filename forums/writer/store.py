@@ -36,8 +36,9 @@ from forums.state.removed_sites import removed_sites
 from forums.storage import Check, Comment, Database, Forum, Item, Post, Rechecks, Scan, StorageError, scans
 from forums.storage.database import default_url
 from forums.storage.engine import FILE_OF, place_of
-from forums.storage.history import log_fleet_notes, read_operator_state, recall, store_members, write_operator_state
+from forums.storage.history import log_fleet_notes, read_operator_state, store_members, write_operator_state
 from forums.storage.read.event_reader import EventLog
+from forums.storage.write.reports import thread_record
 from redis_components.admin.health import Problem
 from redis_components.admin.inspector import CrawlRecords, keys_in
 from redis_components.items.stream import ItemStream
@@ -163,15 +164,8 @@ def remember(client: redis.Redis, items: Sequence[Item]) -> None:
 def _records(items: Iterable[Item]) -> dict[str, ThreadRecord]:
     """Return the records of successful readings; failed ones leave the former record, but where the rest is not for guests."""
     return {
-        f"{item.site}/{item.listed_as or item.id}": ThreadRecord(
-            token=item.token or "",
-            comments=item.comments if item.total is None else item.total,
-            last_page=0 if item.gone else max(1, item.last_page),
-            last_comment=item.last_comment_id,
-            cursor=item.cursor,
-            hour=int(item.started_at.timestamp() // 3600),
-            listed=item.listed,
-            short=item.short,
+        f"{item.site}/{item.listed_as or item.id}": msgspec.structs.replace(
+            thread_record(item),
             own=item.id if item.listed_as else None,
             asked=item.asked if item.gone else None,
             told_at=_told_at(item),
@@ -229,7 +223,8 @@ class AnotherDatabase(StorageError):
 
 def claim(client: redis.Redis, database: Database) -> None:
     """Claim the database for the fleet. Raises AnotherDatabase; then nothing was made or changed in it."""
-    recall(client, database)
+    if DatabaseClaim(client).holder() is None:
+        database.recall(client)
     if (theirs := DatabaseClaim(client).take(database.found_identity() or "", place_of(database.engine.url))) is not None:
         raise _another(database, theirs)
 

@@ -75,7 +75,7 @@ BUILT: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "forum_reader/recognise/recognise.py:_found": list,  # marks and `base` of profiles, within a time: below
     "forum_reader/page/soft_block.py:": list,  # kept by its module
     "forum_reader/reading/reading_budget.py:": list,  # kept by its module
-    "forums/storage/engine.py:storage_error": lambda: [("search", pattern) for pattern, _ in _fixes()],
+    "forums/storage/errors.py:storage_error": lambda: [("search", pattern) for pattern, _ in _fixes()],
     "workers/consumers/targets.py:_files": lambda: [("fullmatch", kind.pattern.pattern) for kind in targets.KINDS],
     "workers/environment/declaration.py:parse": lambda: [("fullmatch", r"-?\d{1,15}"), ("fullmatch", r"\d{1,9}(?:\.\d{1,9})?")],
     "redis_components/connection.py:_diagnosis": lambda: [("search", words) for _, words, _, _ in _DIAGNOSES],
@@ -83,9 +83,9 @@ BUILT: dict[str, Callable[[], list[tuple[str, str]]]] = {
 
 
 def _fixes() -> Any:
-    from forums.storage import engine
+    from forums.storage import errors
 
-    return engine._FIXES
+    return errors._FIXES
 
 
 def built(found: list[str]) -> list[Use]:

@@ -20,7 +20,7 @@ import msgspec
 from sqlalchemy import Boolean, Column, ColumnElement, Row, Select, Table, exists, func, or_, select
 
 from forums.storage.database import Database
-from forums.storage.schema.dialects import UtcDateTime
+from forums.storage.engine import UtcDateTime
 from forums.storage.schema.tables import DATA, comments, forums, gaps, posts, revisions
 from redis_components.errors import ConfigError
 from redis_components.server.printable import printable

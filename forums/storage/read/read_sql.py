@@ -22,7 +22,8 @@ from sqlalchemy import Connection, Engine, event
 from sqlalchemy.exc import DBAPIError
 
 from forums.storage.database import Database
-from forums.storage.engine import StorageError, build, leave_unread, reading_only, sqlite_file
+from forums.storage.engine import build, leave_unread, reading_only, sqlite_file
+from forums.storage.errors import StorageError
 from redis_components.errors import ConfigError, TrawlError
 
 _LOOK_S = 0.1

@@ -1,9 +1,4 @@
-"""Columns and statements in the form of each kind of database: types of names, texts and times, upserts, many rows at once.
-
-Times in the database: aware UTC `datetime` in Python, and the native type of each kind of database.
-PostgreSQL has `TIMESTAMP WITH TIME ZONE`, MySQL and MariaDB `DATETIME(6)`, which holds UTC. SQLite has no type for times; there
-they are text of one width, such as `2026-01-02T03:04:05.000000Z`: it sorts and compares as time does, and SQLite's own date
-functions and people with `sqlite3` can read it. (An integer would save 19 bytes a row and be unreadable in every query.)
+"""Columns and statements in the form of each kind of database: types of names and texts, upserts, many rows at once.
 
 A statement is executed with many rows without SQLAlchemy's work for each row. This reads a few attributes of SQLAlchemy's
 compiled statements; `tests/contract/test_sqlalchemy_internals.py` asserts each. Measurements and alternatives:
@@ -14,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -23,11 +17,9 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
-    DateTime,
     Delete,
     Dialect,
     Insert,
-    String,
     Text,
     Update,
     bindparam,
@@ -35,67 +27,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.sql.visitors import iterate
-from sqlalchemy.types import TypeDecorator, TypeEngine
+from sqlalchemy.types import TypeEngine
 
+from forums.storage.engine import UtcDateTime, mysql_moment, sqlite_text
 from workers.consumers.mysql_dialect import LongText, Varchar
-
-_WIDTH = len("2026-01-02T03:04:05.000000Z")
-
-
-def _utc(moment: datetime) -> datetime:
-    if moment.tzinfo is None:
-        raise ValueError(f"the time {moment.isoformat()} has no time zone")
-    return moment.astimezone(UTC)
-
-
-@lru_cache(maxsize=10_000)  # all items of a page have one time, and most pages of a thread
-def sqlite_text(moment: datetime | None) -> str | None:
-    """Format a time for SQLite. Raises ValueError for a naive one."""
-    return None if moment is None else _utc(moment).isoformat(timespec="microseconds")[: _WIDTH - 1] + "Z"  # instead of +00:00
-
-
-@lru_cache(maxsize=10_000)
-def from_sqlite(text: str | None) -> datetime | None:
-    """Parse a time that `sqlite_text` wrote."""
-    return None if text is None else datetime.fromisoformat(text)
-
-
-@lru_cache(maxsize=10_000)
-def mysql_moment(moment: datetime | None) -> datetime | None:
-    """Convert a time for MySQL, without a zone. Raises ValueError for a naive one."""
-    return None if moment is None else _utc(moment).replace(tzinfo=None)
-
-
-def from_mysql(moment: datetime | None) -> datetime | None:
-    """Convert a time that `mysql_moment` made."""
-    return None if moment is None else moment.replace(tzinfo=UTC)
-
-
-class UtcDateTime(TypeDecorator[datetime]):
-    """A time. Accepts aware datetimes of any zone, returns UTC. Raises ValueError for a naive one, whose time is ambiguous."""
-
-    impl = DateTime(timezone=True)
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        own: dict[str, TypeEngine[Any]] = {"sqlite": String(_WIDTH), "mysql": mysql.DATETIME(fsp=6)}
-        return dialect.type_descriptor(own.get(dialect.name, DateTime(timezone=True)))
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | str | None:
-        if dialect.name == "sqlite":
-            return sqlite_text(value)
-        if dialect.name == "mysql":
-            return mysql_moment(value)
-        return None if value is None else _utc(value)
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
-        if value is None:
-            return None
-        if dialect.name == "mysql":
-            return from_mysql(value)
-        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
-        return moment.astimezone(UTC)
-
 
 _NAME_CHARS = 255  # in MySQL at most 1,020 bytes: three of them fit into an index row, with any ids
 _WORD_CHARS = 64
@@ -206,7 +141,7 @@ def execute_converted(connection: Connection, statement: Statement, names: Seque
         connection.exec_driver_sql(compiled.sql, list(rows))
     else:
         columns = dict(zip(names, zip(*rows, strict=True), strict=True))
-        connection.exec_driver_sql(compiled.sql, list(zip(*[columns[name] for name in compiled.order], strict=True)))
+        connection.exec_driver_sql(compiled.sql, list(zip(*map(columns.__getitem__, compiled.order), strict=True)))
 
 
 @dataclass(frozen=True, kw_only=True)

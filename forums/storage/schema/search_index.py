@@ -40,9 +40,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import TSQUERY
 
-from forums.storage.engine import keyed, rows_by_key
+from forums.storage.engine import UtcDateTime, keyed, rows_by_key
 
-from .dialects import Table, UtcDateTime
+from .dialects import Table
 from .tables import comments, posts
 
 ROWS, WORDS = "search_rows", "search_words"

@@ -16,7 +16,9 @@ from datetime import datetime
 
 from sqlalchemy import BigInteger, Boolean, Column, Double, Index, Integer, MetaData, false, text
 
-from .dialects import NAME, SHORT_NAME, TEXT, WORD, Named, Table, TypedColumns, UtcDateTime
+from forums.storage.engine import UtcDateTime
+
+from .dialects import NAME, SHORT_NAME, TEXT, WORD, Named, Table, TypedColumns
 
 metadata = MetaData(
     naming_convention={
@@ -26,7 +28,7 @@ metadata = MetaData(
     }
 )
 
-_HASH = "Hash of the text (changes.py); empty: only a removed state was seen; null: an older Trawl wrote it."
+_HASH = "Hash of the text; empty: only a removed state was seen; null: an older Trawl wrote it."
 _CHANGED = "When the present text was first fetched; null: an older Trawl wrote it."
 _DELETED = "When it was found to be removed; null: it is there."
 _TOMBSTONE = "When the site last showed it as removed; null: never."
@@ -107,7 +109,7 @@ class RevisionColumns(TypedColumns):
     site: Named[str] = Column(NAME, primary_key=True, comment=_SITE)
     kind: Named[str] = Column(SHORT_NAME, primary_key=True, comment="post or comment.")
     id: Named[str] = Column(NAME, primary_key=True, comment="Id of the post or comment on its site.")
-    content_hash: Named[str] = Column(SHORT_NAME, primary_key=True, comment="Hash of this text (changes.py).")
+    content_hash: Named[str] = Column(SHORT_NAME, primary_key=True, comment="Hash of this text.")
     title: Named[str | None] = Column(TEXT, comment="Title at that time; null for a comment.")
     body: Named[str] = Column(TEXT, comment="Text at that time.")
     body_html: Named[str | None] = Column(TEXT, comment="The text as the site's HTML, where it is kept.")

@@ -18,26 +18,19 @@ Events of crawlers, operators, breakers, runs, rolls and the autoscaler are adde
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from hashlib import sha256
 from typing import Any, NamedTuple, Self
 
 import msgspec
 from sqlalchemy import Connection, insert, select, text, update
 
 from forums.records.stored import Comment, Post
-from forums.storage.schema.tables import event_outputs, events, trawl_schema
+from forums.storage.schema.tables import event_outputs, trawl_schema
 from redis_components.errors import ConfigError
 
 NO_TEXT = ""
 """Stands for the hash of a row of which only a removed state was seen."""
-
-
-def content_hash(title: str | None, body: str) -> str:
-    """Return the first 128 bits of SHA-256 over the title (if any), a separator and the text, as 32 hexadecimal digits."""
-    return sha256(f"{title}\x1f{body}".encode() if title is not None else body.encode()).hexdigest()[:32]
 
 
 class ChangeKind(StrEnum):
@@ -70,9 +63,12 @@ class Change(msgspec.Struct, array_like=True, frozen=True, gc=False):  # gc: a t
         return Change(self.row, "", "", "", 0, "", NO_TEXT)
 
 
+ROWS = ("post", "comment")
+
+
 def is_of_fleet(change: Change) -> bool:
     """Return True for a change of the fleet, not of a post or comment."""
-    return change.row not in ("post", "comment")
+    return change.row not in ROWS
 
 
 class State(NamedTuple):
@@ -134,7 +130,7 @@ _WRITERS_LOCK = 0x7472_6178  # PostgreSQL's number of the writers' lock
 
 
 def lock_writers(connection: Connection) -> None:
-    """Exclude other writers until the transaction ends. Call it before the transaction reads anything, and before `append`.
+    """Exclude other writers until the transaction ends. Call it before the transaction reads anything.
 
     In SQLite a write transaction is exclusive anyway. MySQL's `GET_LOCK` belongs to the connection, and could be released only
     before the commit or never; there the one row of `trawl_schema` is locked.
@@ -143,14 +139,6 @@ def lock_writers(connection: Connection) -> None:
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _WRITERS_LOCK})
     elif connection.dialect.name == "mysql":
         connection.execute(select(trawl_schema.c.id).with_for_update())
-
-
-def append(connection: Connection, changes: Sequence[Change]) -> None:
-    """Store the changes of the connection's transaction, if there are any."""
-    if changes:
-        written = msgspec.json.encode(changes).decode()
-        number = sum(not is_of_fleet(one) for one in changes)
-        connection.execute(insert(events), {"stored_at": datetime.now(UTC), "number": number, "changes": written})
 
 
 def reserved(key: str) -> str:
@@ -166,7 +154,7 @@ def note_position(connection: Connection, key: str, seq: Any, place: int = 0) ->
 
 
 def changes_of(text: str) -> list[Change]:
-    """Decode changes that `append` stored."""
+    """Decode changes that `upsert.append` stored."""
     return _CHANGES.decode(text)
 
 
@@ -232,23 +220,6 @@ class MergedEntry(msgspec.Struct, kw_only=True):
 def text_of(item: Post | Comment) -> Text:
     title = item.title if isinstance(item, Post) else None
     return Text(title=title, body=item.body, body_html=item.body_html, author=item.author, edited_at=item.edited_at)
-
-
-def hash_of(item: Post | Comment) -> str:
-    return content_hash(item.title, item.body) if isinstance(item, Post) else content_hash(None, item.body)
-
-
-def first_entry(item: Post | Comment, digest: str) -> MergedEntry:
-    """Return the row of an item that is not stored yet."""
-    at = item.fetched_at
-    entry = MergedEntry(
-        hash=digest, fetched_at=at, first_seen_at=at, changed_at=at, deleted_at=None, tombstone_at=None, item=item
-    )
-    if item.deleted:
-        entry.hash, entry.changed_at, entry.deleted_at, entry.tombstone_at = NO_TEXT, None, at, at
-    if isinstance(item, Post):
-        entry.forum_id = item.forum_id or ""
-    return entry
 
 
 def add(entry: MergedEntry, item: Post | Comment, digest: str) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, lru_cache
+from hashlib import sha256
 from itertools import compress
 from operator import attrgetter, itemgetter, ne
 from typing import Any
@@ -18,12 +19,13 @@ from sqlalchemy import ColumnElement, Connection, Insert, Select, Table, Update,
 from sqlalchemy.types import NullType
 
 from forums.records.stored import Comment, Post
-from forums.storage.engine import keyed, rows_by_key
+from forums.storage.engine import from_mysql, from_sqlite, keyed, rows_by_key
 from forums.storage.schema import search_index
-from forums.storage.schema.dialects import converted, execute_converted, execute_many, from_mysql, from_sqlite, upsert
+from forums.storage.schema.dialects import converted, execute_converted, execute_many, upsert
 from forums.storage.schema.tables import board_months, checks, comments, posts, revisions
 
 from .changes import (
+    NO_TEXT,
     Change,
     ChangeKind,
     MergedEntry,
@@ -31,9 +33,6 @@ from .changes import (
     State,
     Text,
     add,
-    content_hash,
-    first_entry,
-    hash_of,
     kinds_of,
     missed,
 )
@@ -57,7 +56,7 @@ def store_states(connection: Connection, table: Table[Any], items: Sequence[Post
     """
     by_key: dict[Key, States] = {}
     for item in items:
-        by_key.setdefault((item.site, item.id), []).append((item, hash_of(item)))
+        by_key.setdefault((item.site, item.id), []).append((item, _hash_of(item)))
     stored = _stored(connection, table, by_key)
     entries = {key: _entry(_layout(table), row, by_key[key], connection.dialect.name) for key, row in stored.items()}
     _read_revisions(connection, _kind(table), entries)
@@ -70,7 +69,7 @@ def store_states(connection: Connection, table: Table[Any], items: Sequence[Post
         entry = entries.get(key)
         rest: Iterable[tuple[Post | Comment, str]] = states
         if entry is None:
-            entry = entries[key] = first_entry(*states[0])
+            entry = entries[key] = _first_entry(*states[0])
             rest = states[1:]
         for item, digest in rest:
             add(entry, item, digest)
@@ -80,6 +79,28 @@ def store_states(connection: Connection, table: Table[Any], items: Sequence[Post
     _write(connection, table, entries, stored)
     _write_revisions(connection, _kind(table), entries)
     return [key for key in entries if key not in stored]
+
+
+def content_hash(title: str | None, body: str) -> str:
+    """Return the first 128 bits of SHA-256 over the title (if any), a separator and the text, as 32 hexadecimal digits."""
+    return sha256(f"{title}\x1f{body}".encode() if title is not None else body.encode()).hexdigest()[:32]
+
+
+def _hash_of(item: Post | Comment) -> str:
+    return content_hash(item.title, item.body) if isinstance(item, Post) else content_hash(None, item.body)
+
+
+def _first_entry(item: Post | Comment, digest: str) -> MergedEntry:
+    """Return the row of an item that is not stored yet."""
+    at = item.fetched_at
+    entry = MergedEntry(
+        hash=digest, fetched_at=at, first_seen_at=at, changed_at=at, deleted_at=None, tombstone_at=None, item=item
+    )
+    if item.deleted:
+        entry.hash, entry.changed_at, entry.deleted_at, entry.tombstone_at = NO_TEXT, None, at, at
+    if isinstance(item, Post):
+        entry.forum_id = item.forum_id or ""
+    return entry
 
 
 @dataclass(frozen=True, kw_only=True)

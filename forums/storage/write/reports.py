@@ -39,6 +39,7 @@ from sqlalchemy import (
 
 from forums.freshness import next_check
 from forums.records.stored import Check, Scan
+from forums.state.database_state import ThreadRecord
 from forums.storage.engine import keyed, rows_by_key
 from forums.storage.schema.dialects import execute_many, upsert
 from forums.storage.schema.tables import checks, comments, gaps, posts, scans
@@ -235,6 +236,25 @@ _PLAN: Update = (
     .values(checked_at=bindparam("checked_at"), next_check_at=bindparam("next_check_at"))
 )
 
+
+def thread_record(check: Check | Row[*tuple[Any, ...]]) -> ThreadRecord:
+    """Return the record of a thread by its newest check, or by the row of that in `checks`."""
+    started_s = int(check.started_at.timestamp())
+    return ThreadRecord(
+        token=check.token or "",
+        comments=check.comments if check.total is None else check.total,
+        last_page=0 if check.gone else max(1, check.last_page),
+        last_comment=check.last_comment_id,
+        cursor=check.cursor,
+        hour=started_s // 3600,
+        listed=check.listed,
+        short=check.short,
+        told_at=started_s if check.token is None else None,
+    )
+
+
+NEWEST_READINGS = select(checks).where(or_(checks.c.reason.is_(None), checks.c.gone)).order_by(checks.c.finished_at.desc())
+"""Those of threads that were read as a whole, or are gone."""
 
 GAP = "gap"
 

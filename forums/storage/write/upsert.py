@@ -19,18 +19,19 @@ from functools import cache
 from typing import Any, cast
 
 import msgspec
-from sqlalchemy import Connection, Insert, Table, Update, bindparam, delete, func, or_, select, update
+from sqlalchemy import Connection, Insert, Table, Update, bindparam, delete, func, insert, or_, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from forums.records.stored import Check, Comment, Forum, Item, Post, Scan
 from forums.records.tasks_and_items import NO_FORUMS
-from forums.storage.engine import keyed, row_refusal, rows_by_key, too_large
+from forums.storage.engine import keyed, rows_by_key, too_large
+from forums.storage.errors import row_refusal
 from forums.storage.schema import search_index
 from forums.storage.schema.dialects import execute_many, upsert
 from forums.storage.schema.tables import board_months, comments, event_outputs, events, forums, posts, scans, sites
 from workers.consumers.consume import by_halves
 
-from .changes import NO_TEXT, Change, ChangeKind, append, changes_of, lock_writers, note_position, reserved
+from .changes import NO_TEXT, ROWS, Change, ChangeKind, changes_of, lock_writers, note_position, reserved
 from .posts_and_comments import BoardMonth, add_threads, board_month, store_states
 from .reports import RechecksOf, find_gaps, schedule, store_checks
 
@@ -182,6 +183,14 @@ def store(
     if changes:
         note_indexed(connection)
     return refused
+
+
+def append(connection: Connection, changes: Sequence[Change]) -> None:
+    """Store the changes of the connection's transaction, if there are any."""
+    if changes:
+        written = msgspec.json.encode(changes).decode()
+        number = sum(one.row in ROWS for one in changes)
+        connection.execute(insert(events), {"stored_at": datetime.now(UTC), "number": number, "changes": written})
 
 
 def _store(connection: Connection, act: _Store, group: _Group, changes: list[Change]) -> list[Refused]:

@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from forums.storage import Database, parse
 from forums.storage.copying import SQLITE, check, copy_from, copy_name, copy_to, has_posts
-from forums.storage.engine import StorageError
+from forums.storage.errors import StorageError
 from forums.storage.schema.tables import posts
 from tests.support.items import post, wire
 

@@ -12,8 +12,9 @@ from forums.storage import Database, parse
 from forums.storage.read.event_reader import EventLog
 from forums.storage.read.search import Wanted, find
 from forums.storage.write import remove_site
-from forums.storage.write.changes import BEGINNING, Change, append
+from forums.storage.write.changes import BEGINNING, Change
 from forums.storage.write.remove_site import remove_rows, rows_of_site
+from forums.storage.write.upsert import append
 from tests.support.items import at, check, comment, post, scan, wire
 
 

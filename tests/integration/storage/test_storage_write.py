@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import text
 
 from forums.storage import Database, StorageError, comments, parse, posts, scans
-from forums.storage.write.changes import content_hash
+from forums.storage.write.posts_and_comments import content_hash
 from tests.support.items import START, at, check, comment, post, scan, wire
 
 

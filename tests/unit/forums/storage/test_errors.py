@@ -13,7 +13,7 @@ from sqlalchemy.pool import StaticPool
 
 from forums.storage import Database, StorageError, default_url
 from forums.storage.database import check_url
-from forums.storage.engine import masked, row_refusal, storage_error
+from forums.storage.errors import masked, row_refusal, storage_error
 from redis_components.errors import ConfigError
 
 SECRET = "s3cr3t-w0rd"
