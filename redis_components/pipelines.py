@@ -13,15 +13,14 @@ from scrapy.utils.serialize import ScrapyJSONEncoder
 from . import connection, defaults
 from .errors import ConfigError, TrawlError
 from .frontier.messages import KeyedItem
-from .items.groups import tend
-from .keys import CrawlKeys, filled
+from .keys import filled
 from .scrapy_glue.engine import frontier_of, is_refused, refusing
 from .server.names import check_one_slot, crawl_name, namespace_of, prefixed
-from .setting_values import item_groups, object_of
+from .setting_values import object_of
 from .utils import bytes_to_str
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     import redis
     from scrapy import Spider
@@ -66,8 +65,7 @@ def default_serialize(item: Any) -> str | bytes:
 
 
 class RedisPipeline:
-    """Appends each item, serialized, to the list `REDIS_ITEMS_KEY` (default `%(spider)s:items`), or to a Redis stream there, for
-    the consumer groups of REDIS_ITEMS_GROUPS.
+    """Appends each item, serialized, to the list `REDIS_ITEMS_KEY` (default `%(spider)s:items`).
 
     In a crawl an item travels with the exchange that acks its page, or an earlier one; also to the lists of an overridden
     `item_key`. An overridden `_process_item` is called in a thread, before the page is acked. Without a crawler, items are
@@ -79,28 +77,26 @@ class RedisPipeline:
         server: redis.Redis,
         key: str = defaults.PIPELINE_KEY,
         serialize_func: Callable[[Any], str | bytes] = default_serialize,
-        groups: Sequence[str] = (),
     ) -> None:
         self.server = server
         self.key = key
         self.serialize = serialize_func
-        self.groups = tuple(groups)
         self._crawler: Crawler | None = None
         self._frontier: Frontier | None = None
 
     @classmethod
     def from_settings(cls, settings: BaseSettings) -> Self:
-        """Read REDIS_ITEMS_KEY, REDIS_ITEMS_GROUPS and REDIS_ITEMS_SERIALIZER (dotted path: item -> text or bytes).
+        """Read REDIS_ITEMS_KEY and REDIS_ITEMS_SERIALIZER (dotted path: item -> text or bytes).
 
-        Raises ConfigError for a serializer that cannot be loaded.
+        Raises ConfigError for a serializer that cannot be loaded, and for consumer groups.
         """
+        if settings.get("REDIS_ITEMS_GROUPS"):
+            raise ConfigError("REDIS_ITEMS_GROUPS: items have no consumer groups any more: unset it, and declare a consumer")
         key = settings.get("REDIS_ITEMS_KEY") or defaults.PIPELINE_KEY
         params: dict[str, Any] = {
             "server": connection.from_settings(settings),
             "key": prefixed(key, namespace_of(settings)),
         }
-        if groups := item_groups(settings):  # a subclass need not take them
-            params["groups"] = groups
         if serialize := object_of(settings, "REDIS_ITEMS_SERIALIZER"):
             params["serialize_func"] = serialize
         return cls(**params)
@@ -127,18 +123,6 @@ class RedisPipeline:
         self._to_stream = not own_keys and self.item_key(None, spider) == self._frontier.config.keys.item_stream()
         self._one_slot = connection.is_cluster(self._crawler.settings)
         self._pushes_itself = type(self)._process_item is not RedisPipeline._process_item
-        if self.groups:
-            with refusing(self._crawler):
-                self.check_groups()
-
-    @classmethod
-    def check_groups(cls) -> None:
-        """Raise ConfigError for a user's class that writes lists, which have no consumer groups."""
-        if cls.item_key is not RedisPipeline.item_key or cls._process_item is not RedisPipeline._process_item:
-            raise ConfigError(
-                f"REDIS_ITEMS_GROUPS: {cls.__name__} overrides item_key or _process_item and writes lists, which have no groups:"
-                " unset REDIS_ITEMS_GROUPS (groups of the service), or do not override them"
-            )
 
     def process_item(self, item: Any, spider: Spider | None = None) -> Any:
         """Store the item; return it, or an awaitable of it."""
@@ -162,13 +146,7 @@ class RedisPipeline:
 
     def _process_item(self, item: Any, spider: Spider) -> Any:
         """Append the item at once."""
-        key, data = self.item_key(item, spider), self.serialize(item)
-        if self.groups:
-            pattern = key.replace("%", "%%")
-            tend(self.server, CrawlKeys.for_spider(crawl_name(spider), namespace="", items=pattern, item_groups=self.groups))
-            self.server.xadd(key, {"item": data})
-        else:
-            self.server.rpush(key, data)
+        self.server.rpush(self.item_key(item, spider), self.serialize(item))
         return item
 
     def _spider(self, given: Spider | None) -> Spider:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from scrapy.utils.misc import load_object
 
 from .errors import ConfigError
-from .server.names import check_groups
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -43,12 +42,3 @@ def number_of(settings: BaseSettings, name: str, default: float) -> Any:
         return type(default)(value)
     except (TypeError, ValueError) as exc:
         raise ConfigError(f"{name} = {value!r} is not a {'whole number' if isinstance(default, int) else 'number'}") from exc
-
-
-def item_groups(settings: BaseSettings) -> tuple[str, ...]:
-    """Return the consumer groups of the item stream, REDIS_ITEMS_GROUPS: a list, or names with commas. Raises ConfigError."""
-    name = "REDIS_ITEMS_GROUPS"
-    try:
-        return check_groups([one.strip() if isinstance(one, str) else one for one in settings.getlist(name)], name)
-    except TypeError:
-        raise ConfigError(f"{name} = {settings.get(name)!r:.80} is not a list of names: write for example ['files']") from None

@@ -22,7 +22,7 @@ from workers.fleet.consumers import ConsumerHost, without_consumer
 from workers.fleet.holds import Target, hold, resume, stopped_slots
 from workers.fleet.reconcile import Action, Forget, ForgetNode, Launch, Retire, plan, without_room
 from workers.fleet.roll import go_on, start_roll
-from workers.fleet.sizes import desired_fleet, scale, tend_streams, write_file_limits
+from workers.fleet.sizes import desired_fleet, scale, write_file_limits
 from workers.jobs.groups import limits_of_quotas
 from workers.jobs.jobs import advance, closed_slots
 from workers.jobs.run_steps import advance as advance_runs
@@ -113,7 +113,6 @@ def reconcile_fleet() -> list[str]:
     leaving = [action.slot for action in actions if isinstance(action, Retire)]
     if roll := apart("roll", lambda: go_on(registry, RollNote(client), desired, views, leaving, stopped)):
         done.append(f"roll {roll.state}: {roll.reason or 'goes on'}")
-    apart("item streams", lambda: tend_streams(client))
     if missing := apart("consumers", lambda: without_consumer(client)):
         consume_items.apply_async(expires=LAUNCH_EXPIRES_S)
         done += [f"consume {name}" for name in missing]

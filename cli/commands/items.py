@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,15 +14,13 @@ from cli.access import redis_client
 from cli.names import check_spiders, item_keys
 from cli.processes import Interrupts
 from cli.views.options import AsJson, Services, command_group
-from cli.views.output import complain, counted, duration, echo
-from cli.views.tables import Columns, console, plain_table, show
+from cli.views.output import complain, counted, echo
+from cli.views.tables import Columns, show
 from redis_components.admin.inspector import CrawlRecords, snapshot
 from redis_components.embedded import data_dir
-from redis_components.errors import ConfigError, unknown_name
-from redis_components.items.groups import ItemGroup, group_names, group_states, is_stream
+from redis_components.errors import ConfigError
 from redis_components.items.stream import ItemStream
 from redis_components.keys import CrawlKeys
-from redis_components.server.untrusted_values import server_time
 from workers.consumers.consume import consume as move
 from workers.consumers.targets import FORMS, MIB, SinkOptions, Target, parse_target
 from workers.fleet.consumers import ConsumerHost, ConsumerPlaces, Declared, declared_consumers
@@ -40,7 +37,6 @@ def list_items(
 ) -> int:
     """Show how many items wait, and whether a consumer takes them.
 
-    Of a stream also its consumer groups: its waiting items, and items that its consumers have taken and not acknowledged.
     Items of a service's jobs that go to its own stream are counted in its line.
     """
     with redis_client() as client:
@@ -55,42 +51,19 @@ def list_items(
     for row in rows:
         record = records.get(row["service"])
         row["declared"] = record.consumer if record else ""
-        row["written"] = {
-            group: f"{place.target} on {place.node}"
-            for (service, _, group), place in ((name.partition("/"), place) for name, place in places.items())
-            if service == row["service"]
-        }
+        place = places.get(row["service"])
+        row["written"] = f"{place.target} on {place.node}" if place else ""
     columns: Columns = {
         "SERVICE": "service",
         "WAIT": lambda row: f"{row['waiting']:,}",
         "REFUSED": lambda row: f"{row['refused']:,}",
-        "CONSUMER": _consumer,
+        "CONSUMER": lambda row: row["declared"] or ("at work" if row["consumer"] else "none"),
     }
     show(rows, columns, as_json, empty="The fleet has no service.")
-    if not as_json:
-        _print_groups(rows)
+    for row in () if as_json else rows:
+        if row["written"]:
+            echo(f"{row['service']}: written to {row['written']}")
     return 0
-
-
-def _consumer(row: Mapping[str, Any]) -> str:
-    if "groups" in row:
-        return f"{len(row['groups'])} group{'' if len(row['groups']) == 1 else 's'}"
-    return row["declared"] or ("at work" if row["consumer"] else "none")
-
-
-def _print_groups(rows: Sequence[Mapping[str, Any]]) -> None:
-    found = []
-    for row in rows:
-        for group in row.get("groups", ()):
-            waiting = "?" if group["waiting"] is None else f"{group['waiting']:,}"
-            oldest = "-" if group["oldest_s"] is None else duration(group["oldest_s"])
-            label = f"{row['service']}/{group['name']}{'' if group['declared'] else ' (not declared)'}"
-            found.append((label, waiting, f"{group['pending']:,}", oldest, f"{group['readers']:,}"))
-    if found:
-        console().print(plain_table(("GROUP", "WAIT", "PENDING", "OLDEST", "READERS"), found))
-    for row in rows:
-        for group, place in sorted(row["written"].items()):
-            echo(f"{row['service']}{f'/{group}' if group else ''}: written to {place}")
 
 
 def _of_its_service(name: str, crawls: Mapping[str, CrawlKeys]) -> bool:
@@ -100,16 +73,11 @@ def _of_its_service(name: str, crawls: Mapping[str, CrawlKeys]) -> bool:
 
 
 def _row(client: redis.Redis, keys: CrawlKeys) -> dict[str, Any]:
-    row: dict[str, Any] = {
+    return {
         "waiting": snapshot(client, "", keys).items,
         "refused": int(client.llen(keys.bad_items())),
         "consumer": bool(client.exists(keys.writer())),
     }
-    if keys.item_groups or is_stream(client, keys):
-        states = group_states(client, keys, server_time(client))
-        groups = [asdict(one) | {"consumer": bool(client.exists(keys.writer(one.name)))} for one in states]
-        row |= {"consumer": any(one["consumer"] or one["readers"] for one in groups), "groups": groups}
-    return row
 
 
 @app.command()
@@ -122,7 +90,6 @@ def consume(
     table: Annotated[str, typer.Option(metavar="NAME", help="Table of a database; by default the service's name.")] = "",
     max_mb: Annotated[float, typer.Option(metavar="MIB", help="Size from which a file is rotated; 0: none.", min=0)] = 100.0,
     max_age: Annotated[float, typer.Option(metavar="S", help="Age at which a file is rotated; 0: none.", min=0)] = 0.0,
-    group: Annotated[str, typer.Option(metavar="NAME", help="Consumer group whose items are taken.")] = "",
     once: Annotated[bool, typer.Option("--once", help="End when no items wait.")] = False,
     every: Annotated[bool, typer.Option("--all", help="For each service that declares a consumer, as workers do.")] = False,
 ) -> int:
@@ -134,7 +101,6 @@ def consume(
     **Examples:**
 
         trawl items consume books --to jsonl:data/books.jsonl
-        trawl items consume books --group files --to jsonl:data/books.jsonl
         trawl items consume --all
         trawl items consume books --to postgresql+psycopg://user@host/shop --key url
     """
@@ -146,10 +112,9 @@ def consume(
         ConsumerHost(node, complain).run(lambda: bool(interrupts.asked), stays=True)
         return 0
     with redis_client() as client:
-        stream = _stream_of(client, service, group)
-        name = f"{service}/{stream.group}" if stream.group else service
-        declared = declared_consumers(client).get(name)
-        target = parse_target(to).below(Path.cwd()) if to else _declared(declared, name)
+        stream = _stream_of(client, service)
+        declared = declared_consumers(client).get(service)
+        target = parse_target(to).below(Path.cwd()) if to else _declared(declared, service)
         options = SinkOptions(
             table=table or service,
             key=key or (declared.options().key if declared and not to else ""),
@@ -159,7 +124,7 @@ def consume(
             named=bool(to) or bool(declared and declared.in_file),
         )
         if declared and (not to or parse_target(declared.text).below(data_dir()) == target):
-            ConsumerPlaces(client).claim(name, target, node, moved=bool(to))
+            ConsumerPlaces(client).claim(service, target, node, moved=bool(to))
         sink = target.open(options)
         interrupts.listen()
         done = move(stream, sink, stopped=lambda: interrupts.asked, once=once, log=lambda line: complain(f"{service}: {line}"))
@@ -169,31 +134,16 @@ def consume(
     return 0
 
 
-def _stream_of(client: redis.Redis, service: str, group: str) -> ItemStream:
-    """Return its items, or those of one group. Raises ConfigError for items that are another consumer's."""
+def _stream_of(client: redis.Redis, service: str) -> ItemStream:
+    """Return the items of a service. Raises ConfigError for items that are another consumer's."""
     check_spiders(client, [service])
     record = CrawlRecords(client).of(service)
     if record and record.consumer:
         raise ConfigError(f"the items of {service} are taken by {record.consumer}: declare another consumer to take them here")
-    keys = item_keys(client, service)
-    group = _group_of(client, service, keys, group)
-    return ItemGroup(client, keys, group) if group else ItemStream(client, keys)
+    return ItemStream(client, item_keys(client, service))
 
 
-def _group_of(client: redis.Redis, service: str, keys: CrawlKeys, named: str) -> str:
-    """Return the group of the items; "" where they are a list. Raises ConfigError."""
-    known = dict.fromkeys((*keys.item_groups, *group_names(client, keys)))
-    if named and not known:
-        raise ConfigError(f"{service} has no consumer groups: leave --group out, or declare them (groups in trawl.toml)")
-    if named and named not in known:
-        raise unknown_name("consumer group", named, known)
-    if not named and len(known) > 1:
-        raise ConfigError(f"{service} has the consumer groups {', '.join(known)}: name one with --group")
-    return named or next(iter(known), "")
-
-
-def _declared(declared: Declared | None, name: str) -> Target:
+def _declared(declared: Declared | None, service: str) -> Target:
     if declared is None:
-        service, _, group = name.partition("/")
-        raise ConfigError(f"{service} declares no consumer{f' for {group}' if group else ''}: name its target with --to {FORMS}")
+        raise ConfigError(f"{service} declares no consumer: name its target with --to {FORMS}")
     return declared.target

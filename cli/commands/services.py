@@ -9,19 +9,16 @@ import redis
 import typer
 
 from cli.access import redis_client
-from cli.names import item_keys
 from cli.views.options import AsJson, ScrapySettings, Service, SpiderArguments, command_group
 from cli.views.options import Services as OfServices
 from cli.views.output import complain, counted, echo, print_json, report
 from cli.views.tables import Columns, show
 from redis_components.errors import ConfigError, unknown_name
-from redis_components.items.groups import forget, group_states
 from redis_components.server.printable import masked_values
-from redis_components.server.untrusted_values import server_time
 from redis_components.server.url import masked
 from workers.deploy.deploy import check as check_one
 from workers.fleet.consumers import ConsumerPlaces
-from workers.fleet.sizes import check_service, declarations, service_in, value_origins
+from workers.fleet.sizes import check_service, declarations, value_origins
 from workers.jobs.orders import pairs
 from workers.state.services import MAX_WAITING, ServiceRecord, Services
 
@@ -29,12 +26,6 @@ from .deploy import versions
 
 app = command_group()
 app.add_typer(versions, name="versions")
-Groups = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--group", metavar="NAME[=TARGET]", help="Consumer group of its items, and where trawl items consume writes those."
-    ),
-]
 
 
 @app.command("list")
@@ -47,7 +38,7 @@ def list_services(as_json: AsJson = False) -> int:
         "SIZE": lambda row: str(row["size"]),
         "SPIDER": "spider",
         "PROJECT": lambda row: row["project"] or "-",
-        "CONSUMER": _consumers,
+        "CONSUMER": lambda row: row["consumer"] or "-",
         "DECLARED IN": "declared",
     }
     show(rows, columns, as_json)
@@ -89,7 +80,6 @@ def add(
     start_key: Annotated[str, typer.Option(metavar="KEY", help="Redis key of the start tasks.")] = "",
     consumer: Annotated[str, typer.Option(metavar="TARGET", help="none, forum_writer, or a target of trawl items consume.")] = "",
     key: Annotated[str, typer.Option(metavar="FIELD", help="Field by which a row of its database is found and replaced.")] = "",
-    groups: Groups = None,
     as_json: AsJson = False,
 ) -> int:
     """Declare a service, or declare it differently, for all nodes. It replaces the declaration of a file or of TRAWL_FLEET.
@@ -112,7 +102,6 @@ def add(
         "start_key": start_key,
         "consumer": consumer,
         "key": key,
-        "groups": {group: target for group, _, target in (one.partition("=") for one in groups or ())},
     }
     record = check_service(name, given, name)
     with redis_client() as client:
@@ -141,34 +130,6 @@ def remove(name: Service, as_json: AsJson = False) -> int:
         left = _rows(client).get(name)
     where = f"as declared in {left['declared']}" if left else "removed; its crawlers end, its queue and items stay"
     report(as_json, {"service": name, "removed": left is None}, f"{name}: {where}")
-    return 0
-
-
-@app.command("forget-group")
-def forget_group(
-    name: Service,
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group.")],
-    as_json: AsJson = False,
-) -> int:
-    """Remove a consumer group that is not declared any more from the item stream. Its remaining items are not kept for it.
-
-    **Examples:**
-
-        trawl services forget-group books search
-    """
-    with redis_client() as client:
-        states = {one.name: one for one in group_states(client, item_keys(client, name), server_time(client))}
-        if group not in states:
-            raise unknown_name("consumer group", group, states)
-        declared = service_in(client, name)
-        if declared and group in declared.groups:
-            raise ConfigError(f"{name} declares the group {group}: remove it there first, then trawl roll {name}")
-        forget(client, name, group)
-    one = states[group]
-    left = None if one.waiting is None else one.waiting + one.pending
-    had = "" if left is None else f"; it had {left:,} items left"
-    line = f"{name}: the group {group} is removed{had}; crawlers that still name it make it again until trawl roll {name}"
-    report(as_json, {"service": name, "group": group, "left": left}, line)
     return 0
 
 
@@ -206,14 +167,4 @@ def _rows(client: redis.Redis) -> dict[str, dict[str, Any]]:
 def _row(name: str, record: ServiceRecord, declared: str) -> dict[str, Any]:
     hidden = {"arguments": masked_values(record.arguments), "settings": masked_values(record.settings)}
     shown = asdict(record) | hidden | {"spider": record.spider or name, "declared": declared}
-    groups = {group: _shown(target) for group, target in record.groups.items()}
-    return shown | {"consumer": _shown(record.consumer), "groups": groups}
-
-
-def _shown(target: str) -> str:
-    return masked(target) if "://" in target else target
-
-
-def _consumers(row: dict[str, Any]) -> str:
-    """Return the consumer of a service, or the number of its groups: `trawl services show` lists them."""
-    return f"{len(row['groups'])} group{'' if len(row['groups']) == 1 else 's'}" if row["groups"] else row["consumer"] or "-"
+    return shown | {"consumer": masked(record.consumer) if "://" in record.consumer else record.consumer}

@@ -57,14 +57,6 @@ def _crawlers(view: Overview, value: Value, *, all_of_them: bool = False) -> Sam
     return [((r.spider, view.spider_of(r.spider), r.name), value(r) or 0.0) for r in shown]
 
 
-def _groups(view: Overview, value: Value) -> Samples:
-    """Return a figure of each consumer group; none where Redis has no value."""
-    for service in view.services:
-        for group in service.groups:
-            if (figure := value(group)) is not None:
-                yield (*service.labels, group.name), figure
-
-
 def _crawls(view: Overview, value: Value) -> Samples:
     """Return a figure of each crawl; one that cannot be read has none."""
     return [(service.labels, value(service.crawl) or 0.0) for service in view.known]
@@ -84,7 +76,6 @@ _SOURCES: Mapping[str, Source] = {
     "items": (_SERVICE, _items),
     "service": (_SERVICE, lambda view, value: [(each.labels, value(each) or 0.0) for each in view.known]),
     "crawler": (("service", "spider", "crawler"), _crawlers),
-    "group": (("service", "spider", "group"), _groups),
     "node": (("node",), lambda view, value: [((node.name,), value(node) or 0.0) for node in view.nodes if node.alive(view.now)]),
 }
 

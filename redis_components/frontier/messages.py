@@ -176,7 +176,6 @@ class Message(LeaseDemand, kw_only=True, omit_defaults=True):
     newest_fields: tuple[str, ...] = ()
     most_fed: int
     items: int  # how many blobs are items
-    item_groups: tuple[str, ...] = ()  # consumer groups of the item stream; none: it is a list
     keyed_items: list[int]  # places (from 1) of their lists among the keys; their data are blobs
     start_keys: int  # how many of `more_keys` are start keys, or keys in which start tasks wait for their turns
     turn_by: str = ""

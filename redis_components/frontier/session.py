@@ -72,7 +72,6 @@ class Session:
         more = len(config.keys.more_start_urls)
         self._constant = {name: getattr(config, name) for name in messages.OF_CONFIG} | {
             "filter": config.filter.options(),
-            "item_groups": config.keys.item_groups,
             "start_keys": 2 * more + 1 if self._turns else more,  # besides the first
         }
         fed = config.next_keys

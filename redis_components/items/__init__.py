@@ -1,1 +1,1 @@
-"""Item streams, their consumer groups, and refused items."""
+"""Item streams and refused items."""

@@ -73,15 +73,13 @@ class ItemStream:
 
     Methods raise `redis.RedisError` when Redis does not answer.
 
-    `lock_s` is how long a writer that died keeps others away; it has to be longer than storing one batch takes. `group`: the
-    consumer group (`items.groups.ItemGroup`); "": the items are a list.
+    `lock_s` is how long a writer that died keeps others away; it has to be longer than storing one batch takes.
     """
 
-    def __init__(self, client: redis.Redis, keys: CrawlKeys, *, lock_s: float = LOCK_S, group: str = "") -> None:
+    def __init__(self, client: redis.Redis, keys: CrawlKeys, *, lock_s: float = LOCK_S) -> None:
         self.keys = keys
         self.client = client
-        self.group = group
-        self.writer_key, self.part_key = keys.writer(group), keys.item_part(group)
+        self.writer_key, self.part_key = keys.writer(), keys.item_part()
         self.lock_s = lock_s
         self._settled = 0  # number of the last settled batch under the present lock
 
@@ -111,8 +109,20 @@ class ItemStream:
         `done` holds the task ids (`<site>/<forum_id>`) whose pending mark ends. Safe to repeat after a lost reply, by redis-py or
         by the caller: after an exception, the same call again settles the same batch once.
         """
-        done_ids = msgspec.msgpack.encode(list(done))
-        return self._settle("settle", token, bad, {"pending": self.keys.pending()}, {"count": n, "done": done_ids})
+        number, keys = self._settled + 1, self.keys
+        args = {
+            "token": token,
+            "number": number,
+            "count": n,
+            "done": msgspec.msgpack.encode(list(done)),
+            "ttl_ms": int(self.lock_s * 1000),
+            "refused": [part for one in bad for part in (one.place, json.dumps(one.reason))],
+        }
+        named = {"items": keys.item_stream(), "bad": keys.bad_items(), "pending": keys.pending(), "part": self.part_key}
+        outcome = Settled(self._run("settle", named, args))
+        if outcome is Settled.SETTLED:
+            self._settled = number
+        return outcome
 
     def noted(self) -> PartNote | None:
         """Return the part that was begun and not settled; None where there is none, or none that can be read."""
@@ -124,20 +134,6 @@ class ItemStream:
     def note(self, token: str, note: PartNote) -> bool:
         """Note the next part in Redis until `settle` removes the note; False where the lock `token` is lost."""
         return bool(self._run("part_note", {"part": self.part_key}, {"token": token, "note": msgspec.json.encode(note)}))
-
-    def _settle(self, name: str, token: str, bad: Sequence[Refusal], keys: dict[str, str], args: dict[str, object]) -> Settled:
-        number = self._settled + 1
-        keys |= {"items": self.keys.item_stream(), "bad": self.keys.bad_items(), "part": self.part_key}
-        args |= {
-            "token": token,
-            "number": number,
-            "ttl_ms": int(self.lock_s * 1000),
-            "refused": [part for one in bad for part in (one.place, json.dumps(one.reason))],
-        }
-        outcome = Settled(self._run(name, keys, args))
-        if outcome is Settled.SETTLED:
-            self._settled = number
-        return outcome
 
     def _run(self, name: str, keys: dict[str, str], args: dict[str, object]) -> Any:
         answer = script(name)(self.client, {"writer": self.writer_key, **keys}, args)
@@ -185,8 +181,7 @@ def replay(client: redis.Redis, keys: CrawlKeys, *, limit: int | None = None, re
 
     def put_back(chosen: list[RefusedItem]) -> int:
         operands = [part for entry in chosen for part in (entry.place, entry.sha)]
-        args = {"groups": msgspec.msgpack.encode(keys.item_groups), "chosen": operands}
-        return int(script("items_replay")(client, keys, args))
+        return int(script("items_replay")(client, keys, {"chosen": operands}))
 
     return clear(client, keys.bad_items(), parse, put_back, lambda entry: entry.is_over(reason), limit)
 

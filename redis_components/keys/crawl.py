@@ -68,7 +68,6 @@ class CrawlKeys(StartTaskKeys, ItemKeys):
         start_urls: str | Sequence[str] = defaults.START_URLS_KEY,
         items: str = defaults.PIPELINE_KEY,
         stats: str = defaults.STATS_KEY,
-        item_groups: Sequence[str] = (),
     ) -> CrawlKeys:
         """Return the keys for the spider named `spider`; patterns may hold `%(spider)s` or `%(name)s`. Of several start keys the
         most urgent one stands first.
@@ -85,7 +84,6 @@ class CrawlKeys(StartTaskKeys, ItemKeys):
             stats=prefixed(filled(stats, spider), within),
             limits=limits_key(within) if within or "{" not in requests else f"{filled(requests, spider)}:limits",
             more_start_urls=tuple(prefixed(filled(key, spider), within) for key in more),
-            item_groups=tuple(item_groups),
         )
 
     def ready(self) -> str:

@@ -38,7 +38,7 @@ from redis_components.frontier.transport import Exchanger, LoopTransport, Thread
 from redis_components.keys import CrawlKeys
 from redis_components.politeness.limits import default_lane
 from redis_components.server.names import check_one_slot, crawl_name, namespace_of
-from redis_components.setting_values import item_groups, number_of
+from redis_components.setting_values import number_of
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -78,7 +78,6 @@ def crawl_keys(settings: BaseSettings, spider: str) -> CrawlKeys:
         start_urls=settings.get("REDIS_START_URLS_KEY", defaults.START_URLS_KEY),
         items=settings.get("REDIS_ITEMS_KEY", defaults.PIPELINE_KEY),
         stats=settings.get("STATS_KEY", defaults.STATS_KEY),
-        item_groups=item_groups(settings),
     )
 
 

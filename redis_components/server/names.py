@@ -17,7 +17,7 @@ The namespace of a job is a prefix of every key of a crawl, so that several jobs
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -29,8 +29,6 @@ LONGEST = 128
 """Characters of a name."""
 MOST_SLOTS = 1000
 """Slots of one service: more is a typing error."""
-MOST_GROUPS = 16
-"""Consumer groups of one item stream: every exchange asks about each."""
 RULE = f"letters, digits and . _ - are what it may hold, a letter, a digit or _ comes first, at most {LONGEST} characters"
 
 _NAME = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9._-]{{0,{LONGEST - 1}}}", re.ASCII)
@@ -97,16 +95,6 @@ def below(folder: Path, *parts: str) -> Path:
         if not part or part in (".", "..") or "/" in part or "\\" in part or not part.isprintable():
             raise ConfigError(f"{part!r:.100} cannot be the name of a file in {folder}")
     return folder.joinpath(*parts)
-
-
-def check_groups(names: Sequence[object], where: str) -> tuple[str, ...]:
-    """Return the names of consumer groups, each once. Raises ConfigError, which begins with `where`."""
-    for one in names:
-        if not is_name(one):
-            raise ConfigError(f"{where}: {one!r:.100} cannot name a consumer group: {RULE}")
-    if len(names) > MOST_GROUPS:
-        raise ConfigError(f"{where} has {len(names)} consumer groups: at most {MOST_GROUPS}")
-    return tuple(dict.fromkeys(str(one) for one in names))
 
 
 PREFIX = "trawl"

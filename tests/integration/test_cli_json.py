@@ -29,7 +29,7 @@ ROWS = [  # an array, with an object for each row
 ]
 WHOLE = ["status", "forums", "dead", "dead items", "dead messages", "schedule list", "sites list"]
 """More than the rows of a list: an object that has them."""
-BY_NAME = {"counts", "foreign", "unreadable", "kwargs", "arguments", "settings", "groups", "written", "wrong_files", "no_room"}
+BY_NAME = {"counts", "foreign", "unreadable", "kwargs", "arguments", "settings", "wrong_files", "no_room"}
 """Objects whose keys are names that users have given."""
 
 

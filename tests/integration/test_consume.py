@@ -105,7 +105,7 @@ def test_a_second_consumer_waits_and_what_cannot_be_kept_is_refused(
     redis_client.rpush("books:items", '{"n":1}', "no json", "2")
     shown = json.loads(trawl("items", "books", "--json").out)[0]
     figures = {"waiting": 3, "refused": 0}
-    assert shown == {"service": "books", **figures, "consumer": True, "declared": "", "written": {}}
+    assert shown == {"service": "books", **figures, "consumer": True, "declared": "", "written": ""}
     with consumer(*to) as waiting:
         wait_until(lambda: (tmp_path / "books.jsonl").exists(), "it has begun", 60)
         redis_client.delete(KEYS.writer())
@@ -123,11 +123,6 @@ def test_a_second_consumer_waits_and_what_cannot_be_kept_is_refused(
 
 
 def test_what_cannot_be_consumed_is_one_line(trawl: Trawl, redis_client: redis.Redis) -> None:
-    declared = trawl("services", "add", "shelf", "--consumer", "jsonl:/shelf.jsonl", "--group", "a=jsonl:/a.jsonl")
-    one_line(declared, 2, "leave consumer out")
-    declared = trawl("services", "add", "shelf", "--group", "a=jsonl:/a.jsonl", "--group", "search")
-    assert declared.code == 0
-    assert trawl("services", "remove", "shelf").code == 0
     one_line(trawl("items", "consume", "boks", "--to", "jsonl:x"), 2, "did you mean 'books'?")
     one_line(trawl("items", "consume", "books"), 2, "declares no consumer: name its target with --to jsonl:PATH")
     one_line(trawl("items", "consume", "books", "--to", "jsnl:x"), 2, "did you mean 'jsonl'?")

@@ -23,7 +23,6 @@ import redis
 from minio import Minio
 
 from redis_components.embedded.files import free_port
-from redis_components.items.groups import ItemGroup, tend
 from redis_components.items.stream import ItemStream
 from redis_components.keys import CrawlKeys
 from tests.integration.test_group_runs import CHAIN, ended, shop_fleet
@@ -36,7 +35,6 @@ from workers.consumers.parts import Parts, place_of, put_text
 from workers.consumers.run_files import item_key
 
 KEYS = CrawlKeys.for_spider("books")
-GROUPED = CrawlKeys.for_spider("books", item_groups=["files"])
 MANY = 3_000
 
 
@@ -56,27 +54,23 @@ class KeptParts(Parts):
         return {}
 
 
-def fill(client: redis.Redis, *, grouped: bool, first: int, number: int) -> None:
+def fill(client: redis.Redis, *, first: int, number: int) -> None:
     with client.pipeline() as pipe:
         for n in range(first, first + number):
-            text = json.dumps({"n": n})
-            pipe.xadd("books:items", {"item": text}) if grouped else pipe.rpush("books:items", text)
+            pipe.rpush("books:items", json.dumps({"n": n}))
         pipe.execute()
 
 
-@pytest.mark.parametrize("grouped", [False, True])
-def test_a_death_after_a_part_was_written_brings_the_same_part_again(redis_client: redis.Redis, grouped: bool) -> None:
-    if grouped:
-        tend(redis_client, GROUPED)
+def test_a_death_after_a_part_was_written_brings_the_same_part_again(redis_client: redis.Redis) -> None:
     parts: dict[str, list[Any]] = {}
     for life in range(4):
-        fill(redis_client, grouped=grouped, first=life * 700, number=700)
-        stream = ItemGroup(redis_client, GROUPED, "files") if grouped else ItemStream(redis_client, KEYS)
+        fill(redis_client, first=life * 700, number=700)
+        stream = ItemStream(redis_client, KEYS)
         redis_client.delete(stream.writer_key)
         with pytest.raises(SystemExit):
             consume(stream, KeptParts(parts, dies=life + 1, max_bytes=3_000, at_once=True), stopped=lambda: False)
         assert redis_client.exists(stream.part_key)
-    stream = ItemGroup(redis_client, GROUPED, "files") if grouped else ItemStream(redis_client, KEYS)
+    stream = ItemStream(redis_client, KEYS)
     redis_client.delete(stream.writer_key)
     consume(stream, KeptParts(parts, max_bytes=3_000, at_once=True), stopped=lambda: False, once=True)
     assert len(parts) > 4
@@ -87,11 +81,11 @@ def test_a_death_after_a_part_was_written_brings_the_same_part_again(redis_clien
 def test_items_that_came_in_place_of_the_noted_ones_do_not_replace_a_part(redis_client: redis.Redis) -> None:
     parts: dict[str, list[Any]] = {}
     stream = ItemStream(redis_client, KEYS)
-    fill(redis_client, grouped=False, first=0, number=3)
+    fill(redis_client, first=0, number=3)
     with pytest.raises(SystemExit):
         consume(stream, KeptParts(parts, dies=1, at_once=True), stopped=lambda: False)
     redis_client.delete("books:items", stream.writer_key)  # somebody has taken them
-    fill(redis_client, grouped=False, first=3, number=3)
+    fill(redis_client, first=3, number=3)
     consume(stream, KeptParts(parts, at_once=True), stopped=lambda: False, once=True)
     assert sorted(one["n"] for part in parts.values() for one in part) == list(range(6))
 
@@ -101,7 +95,7 @@ def test_a_small_part_waits_for_more_items_until_it_is_old(redis_client: redis.R
     parts = KeptParts({}, max_age_s=600)
     stream.lock("a")
     assert parts.peek(stream, "a") == []
-    fill(redis_client, grouped=False, first=0, number=3)
+    fill(redis_client, first=0, number=3)
     assert parts.peek(stream, "a") == []
     assert parts._since is not None
     parts._since -= 600
@@ -206,7 +200,7 @@ def test_a_consumer_of_objects_that_is_killed_loses_and_doubles_no_item(
     for scheme in ("s3", "s3+gzip"):
         prefix = f"books/{scheme}"
         to = ("items", "consume", "books", "--to", f"{scheme}://shop/{prefix}", "--max-mb", "0.001", "--max-age", "0.1")
-        fill(redis_client, grouped=False, first=0, number=MANY)
+        fill(redis_client, first=0, number=MANY)
         with warm_start.Popen([sys.executable, "-m", "cli.main", *to], env=dict(os.environ)) as process:
             wait_until(lambda prefix=prefix: stored(bucket, prefix), "an object is there", 60, every_s=0.01)
             process.kill()
@@ -214,7 +208,7 @@ def test_a_consumer_of_objects_that_is_killed_loses_and_doubles_no_item(
         assert trawl(*to, "--once").code == 0
         assert sorted(stored(bucket, prefix)) == list(range(MANY))
         assert redis_client.llen("books:items") == 0
-    fill(redis_client, grouped=False, first=0, number=1)
+    fill(redis_client, first=0, number=1)
     said = trawl("items", "consume", "books", "--to", "s3://nobody/books", "--once")
     one_line(said, 2, "NoSuchBucket: ")
     assert "marked-secret" not in said.out + said.err

@@ -93,9 +93,9 @@ def test_a_file_stays_with_the_machine_that_has_it(
     with pytest.raises(ConfigError, match="on celery@c"):
         on("b", "disk")
     monkeypatch.setattr("socket.gethostname", lambda: "d")
-    places.claim("shelf/files", parse_target("http://x.example/in"), "celery@d")
-    places.claim("shelf/files", parse_target("http://x.example/in"), "celery@e")
-    assert places.all()["shelf/files"].node == "celery@e"
+    places.claim("shelf", parse_target("http://x.example/in"), "celery@d")
+    places.claim("shelf", parse_target("http://x.example/in"), "celery@e")
+    assert places.all()["shelf"].node == "celery@e"
     places.forget("shelf")
     assert set(places.all()) == {"books"}
 
@@ -105,12 +105,12 @@ def test_consumers_are_those_that_services_declare(redis_client: redis.Redis, mo
     services = Services(redis_client)
     services.declare("books", ServiceRecord(consumer="jsonl:data/books.jsonl"))
     services.declare("quiet", ServiceRecord(consumer="none"))
-    services.declare("shelf", ServiceRecord(groups={"files": "csv:data/shelf.csv", "search": ""}))
+    services.declare("shelf", ServiceRecord(consumer="csv:data/shelf.csv"))
     found = declared_consumers(redis_client)
     assert {name: one.text for name, one in found.items()} == {
         "books": "jsonl:data/books.jsonl",
-        "shelf/files": "csv:data/shelf.csv",
+        "shelf": "csv:data/shelf.csv",
     }
-    assert without_consumer(redis_client) == ["books", "shelf/files"]
-    redis_client.set(found["shelf/files"].stream(redis_client).writer_key, "a|0")
+    assert without_consumer(redis_client) == ["books", "shelf"]
+    redis_client.set(found["shelf"].stream(redis_client).writer_key, "a|0")
     assert without_consumer(redis_client) == ["books"]

@@ -13,11 +13,9 @@ from monitoring.source import ANSWER_S, Source
 from redis_components.admin.inspector import CrawlRecord, CrawlRecords
 from redis_components.errors import ConfigError
 from redis_components.frontier.messages import StatChange
-from redis_components.items.groups import tend
 from redis_components.keys import CrawlKeys
 from tests.support.owner import Owner
 from tests.support.redis_server import RedisServer
-from workers.overview.reader import MOST_GROUPS
 from workers.state.keys import FleetKeys
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry
 
@@ -42,54 +40,22 @@ def test_it_reads_a_crawl_as_the_frontier_left_it(redis_client: redis.Redis, red
     assert abs(reading.now - redis_client.time()[0]) < 60
 
 
-def says_lag(client: redis.Redis) -> bool:
-    """Whether this server knows how many entries a consumer group was not given yet: Redis 6.2 does not."""
-    return int(client.info("server")["redis_version"].partition(".")[0]) >= 7
-
-
-def test_it_reads_the_groups_of_an_item_stream_the_declared_ones_first_and_a_bounded_number(
-    redis_client: redis.Redis, redis_url: str
-) -> None:
-    keys = CrawlKeys.for_spider("books", item_groups=["search", "files"])
-    CrawlRecords(redis_client).write(CrawlRecord(spider="books", keys=keys))
-    assert Source(redis_url, {"books": 1}).look().services[0].groups == (), "no item was stored yet"
-    tend(redis_client, keys)
-    for n in range(5):
-        redis_client.xadd("books:items", {"item": str(n)})
-    redis_client.xreadgroup("files", "one", {"books:items": ">"}, count=2)
-    for n in range(MOST_GROUPS):
-        redis_client.xgroup_create("books:items", f"a{n}")
-
-    reading = Source(redis_url, {"books": 1}).look()
-
-    said = says_lag(redis_client)
-    groups = {one.name: one for one in reading.services[0].groups}
-    assert (reading.unreadable, len(groups)) == ({}, MOST_GROUPS)
-    assert {name: (one.waiting, one.pending, one.readers) for name, one in groups.items() if one.declared} == {
-        "files": (3 if said else None, 2, 1),
-        "search": (5 if said else None, 0, 0),
-    }
-
-
 def test_items_of_a_stream_that_a_service_and_its_jobs_share_are_counted_once(redis_client: redis.Redis, redis_url: str) -> None:
     for name in ("books", "books.one", "books.two"):
-        keys = CrawlKeys.for_spider(name, items="books:items", item_groups=["files"])
+        keys = CrawlKeys.for_spider(name, items="books:items")
         CrawlRecords(redis_client).write(CrawlRecord(spider=name, keys=keys, max_items=7))
-    tend(redis_client, keys)
-    for n in range(7):
-        redis_client.xadd("books:items", {"item": str(n)})
+    redis_client.rpush("books:items", *range(7))
     redis_client.rpush("pages:items", "one")
 
     view = Source(redis_url, {"books": 1, "books.one": 1, "pages": 1}).look()
 
-    assert [(one.name, one.items_of, one.items_waiting, len(one.groups)) for one in view.services] == [
-        ("books", "", 7, 1),
-        ("books.one", "books", 0, 0),
-        ("pages", "", 1, 0),
+    assert [(one.name, one.items_of, one.items_waiting) for one in view.services] == [
+        ("books", "", 7),
+        ("books.one", "books", 0),
+        ("pages", "", 1),
     ], "and the job that is over has nothing left behind"
     text = text_of(view).decode()
-    of_groups = ("trawl_item_group_waiting",) if says_lag(redis_client) else ()
-    for name in ("trawl_items_waiting", "trawl_bad_items", "trawl_item_bytes", *of_groups):
+    for name in ("trawl_items_waiting", "trawl_bad_items", "trawl_item_bytes"):
         found = [line for line in text.splitlines() if line.startswith(f"{name}{{")]
         assert len([line for line in found if 'service="books' in line]) == 1, found
     assert len([line for line in text.splitlines() if line.startswith("trawl_items_backed_up{") and float(line.split()[-1])]) == 2

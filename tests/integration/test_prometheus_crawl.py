@@ -17,7 +17,7 @@ from tests.support.prometheus import MISSING, PROMETHEUS, hastened, prometheus, 
 from tests.support.watched_fleet import MARK
 
 SIZES = "forum_list=1,forum_detail=1"
-OF_TROUBLE = re.compile(r"trawl_item_group_|trawl_site_breaker|trawl_site_blocked|trawl_redis_memory")
+OF_TROUBLE = re.compile(r"trawl_site_breaker|trawl_site_blocked|trawl_redis_memory")
 """What has no figures in a fleet that is well, or whose Redis has no limit."""
 
 

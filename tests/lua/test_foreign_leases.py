@@ -134,7 +134,7 @@ KEYS_OF_AN_OWNER = keys_of(KEYS, CrawlKeys.for_spider("next"), "one", "gone")
 
 
 @pytest.mark.parametrize(
-    "key", sorted(set(KEYS_OF_AN_OWNER) - {"dead_leases", "dead_gone", "dead_own_stats", "parked", "items_moving", "more_keys"})
+    "key", sorted(set(KEYS_OF_AN_OWNER) - {"dead_leases", "dead_gone", "dead_own_stats", "parked", "more_keys"})
 )
 def test_a_key_of_a_foreign_type_is_named(redis_client: redis.Redis, caplog: pytest.LogCaptureFixture, key: str) -> None:
     redis_key = KEYS_OF_AN_OWNER[key]

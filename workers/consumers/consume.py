@@ -234,9 +234,8 @@ def report(stream: ItemStream, why: str) -> None:
     found = (
         [Problem(what=f"items wait: {' '.join(why.split())}", fix="mend the place, or declare another consumer")] if why else []
     )
-    of = f"{stream.keys.items}, {stream.group}" if stream.group else stream.keys.items
     with suppress(redis.RedisError):  # Redis itself may be away
-        Troubles(stream.client).report(f"consumer of {of}", found)
+        Troubles(stream.client).report(f"consumer of {stream.keys.items}", found)
 
 
 def _within(seconds: float, stopped: Callable[[], bool]) -> Callable[[], bool]:

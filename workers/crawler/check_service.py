@@ -25,7 +25,7 @@ from redis_components.errors import TrawlError, there_are
 from redis_components.scheduler import Scheduler
 from redis_components.scrapy_glue.engine import config_of
 from redis_components.scrapy_glue.scheduler_parts import arguments_of
-from redis_components.setting_values import item_groups, loaded, object_of
+from redis_components.setting_values import loaded, object_of
 from workers.consumers.targets import consumer_of
 from workers.deploy.deploy import Findings
 from workers.process.memory import cap
@@ -34,7 +34,7 @@ from workers.process.options import CrawlerOptions, own_options
 from .__main__ import load_settings
 from .check_spider import MadeSpider, check_reactor, closing, is_ours, log_elsewhere, missing, opened, shared_files
 from .crawl import ensure_reactor
-from .crawl_record import ServiceSpider, check_consumer, check_own_settings
+from .crawl_record import ServiceSpider, check_own_settings
 from .setting_types import CrawlerLimits, load_components
 
 MEMORY_BYTES = 2 * 1024**3
@@ -62,11 +62,10 @@ def _check(options: CrawlerOptions, found: Findings) -> None:
     loaded(settings["TWISTED_REACTOR"], "TWISTED_REACTOR")
     ensure_reactor(settings)
     spider = _spider(settings, options)
-    consumer = consumer_of(spider)
+    consumer_of(spider)
     check_own_settings(settings, spider)
     own = settings.copy()
     spider.update_settings(own)
-    check_consumer(spider.name, consumer, item_groups(own))
     load_components(own)
     if is_ours(own, "SCHEDULER", Scheduler):
         arguments_of(own)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from scrapy import Spider
 
 from redis_components.admin.inspector import CrawlRecord
-from redis_components.errors import ConfigError
 from redis_components.scrapy_glue.engine import keys_of, known_frontier
 from redis_components.server.names import crawl_name
 from redis_components.spiders import RedisMixin
@@ -21,8 +20,6 @@ from .doors import open_schemes
 from .setting_types import with_spiders_own
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from scrapy import Spider
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings, Settings
@@ -76,12 +73,6 @@ def check_own_settings(settings: Settings, spider: type[Spider]) -> None:
     stat_patterns(with_spiders_own(settings, spider).get(SETTING))
 
 
-def check_consumer(service: str, consumer: str, groups: Sequence[str]) -> None:
-    """Raise ConfigError for a consumer that reads lists only, where the items are a stream with groups."""
-    if consumer and groups:
-        raise ConfigError(f"{service}: {consumer} reads no consumer groups: unset REDIS_ITEMS_GROUPS, or item_consumer")
-
-
 @dataclass(frozen=True, kw_only=True)
 class CrawlLocation:
     """Record and settings of an opened crawl."""
@@ -102,7 +93,6 @@ def record_of(crawler: Crawler) -> CrawlRecord:
     config = frontier.config if frontier else None
     keys, consumer = config.keys if config else _keys_without_frontier(crawler), consumer_of(spider)
     name = crawl_name(spider)
-    check_consumer(name, consumer, keys.item_groups)
     return CrawlRecord(
         spider=name,
         keys=keys,

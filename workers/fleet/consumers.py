@@ -1,6 +1,6 @@
 """Consumers of the fleet's declared services: where the items of each go, and the process of a node that takes them.
 
-One consumer for each service, or each group of one, by the lock of its items. Which node has it is in Redis. A file stays where
+One consumer for each service, by the lock of its items. Which node has it is in Redis. A file stays where
 it was begun: another machine would begin another file under the same name, so there nothing is taken.
 """
 
@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import redis
@@ -23,7 +23,6 @@ from redis_components.admin.inspector import CrawlRecord, CrawlRecords
 from redis_components.connection import connect
 from redis_components.embedded import data_dir
 from redis_components.errors import ConfigError, TrawlError
-from redis_components.items.groups import ItemGroup
 from redis_components.items.stream import ItemStream, Lock, new_token
 from redis_components.keys import CrawlKeys
 from redis_components.server import fleet_file
@@ -48,10 +47,9 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Declared:
-    """A consumer that a service declares, for its items or those of one group."""
+    """A consumer that a service declares."""
 
     service: str
-    group: str
     text: str
     """The target, which may hold a password."""
     keys: CrawlKeys
@@ -81,30 +79,24 @@ class Declared:
         """Return the items. Raises ConfigError where they are another consumer's."""
         if self.taken_by:
             raise ConfigError(f"the items of {self.service} are taken by {self.taken_by}: trawl roll {self.service}")
-        return ItemGroup(client, self.keys, self.group) if self.group else ItemStream(client, self.keys)
+        return ItemStream(client, self.keys)
 
 
 def declared_consumers(client: redis.Redis) -> dict[str, Declared]:
-    """Return the consumers by service, `books`, or group of one, `books/files`. Raises ConfigError and `redis.RedisError`."""
+    """Return the consumers by service. Raises ConfigError and `redis.RedisError`."""
     in_file, in_redis = services_in_file(), Services(client).all()
-    targets = {
-        (service, group): (text, one)
-        for service, one in (in_file | in_redis).items()
-        for group, text in {"": one.consumer, **one.groups}.items()
-        if is_target(text)
-    }
+    targets = {service: one for service, one in (in_file | in_redis).items() if is_target(one.consumer)}
     crawls = CrawlRecords(client).all() if targets else {}
     return {
-        f"{service}/{group}" if group else service: Declared(
+        service: Declared(
             service=service,
-            group=group,
-            text=text,
+            text=one.consumer,
             keys=crawl_keys(service, crawls.get(service), one),
             key=one.key,
             in_file=service not in in_redis,
             taken_by=crawls[service].consumer if service in crawls else "",
         )
-        for (service, group), (text, one) in targets.items()
+        for service, one in targets.items()
     }
 
 
@@ -121,11 +113,9 @@ def wanted_consumers(client: redis.Redis) -> dict[str, Declared | RunConsumer]:
 
 
 def crawl_keys(service: str, crawl: CrawlRecord | None, declared: ServiceRecord | None) -> CrawlKeys:
-    """Return the keys of the service's crawl, with the groups that are declared."""
+    """Return the keys of the service's crawl: as recorded, else as declared."""
     items = (declared.items_key if declared else "") or defaults.PIPELINE_KEY
-    keys = crawl.keys if crawl else CrawlKeys.for_spider(service, items=items)
-    named = tuple(declared.groups) if declared else ()
-    return replace(keys, item_groups=tuple(dict.fromkeys((*keys.item_groups, *named))))
+    return crawl.keys if crawl else CrawlKeys.for_spider(service, items=items)
 
 
 def without_consumer(client: redis.Redis, declared: Mapping[str, Declared | RunConsumer] | None = None) -> list[str]:
@@ -170,7 +160,7 @@ class ConsumerPlaces(RecordStore[ConsumerPlace]):
             raise ConfigError(
                 f"the items of {name} are written to {shown} on {known.node}, whose folder this machine does not have, and"
                 f" nothing is written here: start that node or share the folder; to go on in another file here, run once: trawl"
-                f" consume {name.replace('/', ' --group ')} --to {target.kind.name}:{shown}"
+                f" consume {name} --to {target.kind.name}:{shown}"
             )
         if mark and not folder:
             folder = _mark(mark)
@@ -179,8 +169,7 @@ class ConsumerPlaces(RecordStore[ConsumerPlace]):
 
     def forget(self, service: str) -> None:
         """Forget where the items of a service were written: it is not declared any more."""
-        if names := [name for name in self.all() if name.partition("/")[0] == service]:
-            self._client.hdel(self._key, *names)
+        self._client.hdel(self._key, service)
 
 
 def _read(mark: Path) -> str:

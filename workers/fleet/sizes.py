@@ -21,17 +21,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import redis
 
-from redis_components.admin.inspector import CrawlRecords
 from redis_components.errors import ConfigError, did_you_mean, unknown_name
-from redis_components.items.groups import tend
 from redis_components.keys import limits_key
 from redis_components.politeness import limits
 from redis_components.politeness.limits import BY_CONFIG, FROM_FILES, LaneLimits
 from redis_components.server.fleet_file import declared, faulty, record_of
-from redis_components.server.names import MOST_SLOTS, check_groups, is_name, service_name
+from redis_components.server.names import MOST_SLOTS, is_name, service_name
 from redis_components.server.variables import variable
 from workers.application import application
-from workers.consumers.targets import FORMS, NO_CONSUMER, is_target, parse_target
+from workers.consumers.targets import FORMS, NO_CONSUMER, is_target
 from workers.environment.declaration import check_size, has_own_spiders
 from workers.environment.variables import Fleet
 from workers.state.jobs import Jobs, JobState
@@ -91,23 +89,6 @@ def _faults_of(record: ServiceRecord, where: str) -> Iterator[str]:
     known = [NO_CONSUMER, *application().consumers()]
     if record.consumer not in ("", *known) and not is_target(record.consumer):
         yield (f"{where}.consumer: {record.consumer!r} is not {', '.join(known)}, {FORMS}{did_you_mean(record.consumer, known)}")
-    yield from _faults_of_groups(record, where)
-
-
-def _faults_of_groups(record: ServiceRecord, where: str) -> Iterator[str]:
-    try:
-        check_groups(list(record.groups), f"{where}.groups")
-    except ConfigError as error:
-        yield str(error)
-    for group, target in record.groups.items():
-        try:
-            parse_target(target or "jsonl:-")  # empty: another program reads the group
-        except ConfigError as error:
-            yield f"{where}.groups.{group}: {error}; empty: another program reads the group"
-    if record.groups and record.consumer not in ("", NO_CONSUMER):
-        yield f"{where}.consumer: a service with groups has a consumer for each of them: leave consumer out"
-    if record.groups and "REDIS_ITEMS_GROUPS" in record.settings:
-        yield f"{where}.settings: REDIS_ITEMS_GROUPS follows from groups: leave it out"
 
 
 class _LimitsTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -273,13 +254,6 @@ def scale(registry: Registry, autoscaling: Autoscaling, sizes: Mapping[str, int]
     return desired_fleet(registry)
 
 
-def tend_streams(client: redis.Redis) -> None:
-    """Tend the stream of each crawl that was recorded with groups in this Redis. Raises `redis.RedisError`."""
-    crawls = {one.keys.items: one.keys for one in CrawlRecords(client).all().values() if one.keys.item_groups}
-    for keys in crawls.values():
-        tend(client, keys)
-
-
 def as_declared(
     client: redis.Redis, options: CrawlerOptions, *, install: bool = False, version: tuple[str, str] | None = None
 ) -> CrawlerOptions:
@@ -309,6 +283,4 @@ def consumer_word(record: ServiceRecord) -> str:
     """Return the crawler's `consumer`: a consumer of the fleet, or `NO_CONSUMER`, after which none may touch the items; "": the
     spider decides.
     """
-    if record.groups:
-        return NO_CONSUMER
     return record.consumer if record.consumer in ("", *application().consumers()) else NO_CONSUMER

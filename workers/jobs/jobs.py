@@ -108,7 +108,6 @@ def _start(client: redis.Redis, order: JobOrder) -> Job:
         start_key=defaults.START_URLS_KEY % {"name": name},
         items_key=_items_key(client, service, declared),
         consumer=consumer_word(declared),  # where the items go is the service's; its address may have a password
-        groups=dict.fromkeys(declared.groups, ""),
     )
     check_service(name, {"arguments": declaration.arguments, "settings": declaration.settings}, name)
     job = Job(

@@ -15,7 +15,6 @@ from redis_components.admin.health import Finding, Problem, RedisMemory
 from redis_components.admin.inspector import CrawlSnapshot, total_of
 from redis_components.admin.lanes import LaneView
 from redis_components.frontier.holds import HoldKind
-from redis_components.items.groups import GroupState
 from redis_components.server.untrusted_values import Amount, Count
 from workers.state.beats import BeatView
 from workers.state.group_runs import GroupRun
@@ -43,7 +42,6 @@ class ServiceView:
     fault: str = ""  # why its queues cannot be read; their figures are 0 then, and not valid
     metrics: Mapping[str, str] = field(default_factory=dict)  # patterns of its stats that are metrics
     process_stats: Mapping[str, float] = field(default_factory=dict)  # metrics set by single processes, summed
-    groups: tuple[GroupState, ...] = ()  # of its item stream, a bounded number, by name
     spider: str = ""  # the one that it runs; "": that of its name
     max_waiting: int = 0  # start tasks from which on seeders are refused; 0: any number
     min_items_per_minute: float = 0.0  # items a minute below which there is an alert; 0: none

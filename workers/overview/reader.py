@@ -21,7 +21,6 @@ from redis_components.admin.inspector import CrawlRecord, CrawlRecords, CrawlSna
 from redis_components.admin.lanes import look
 from redis_components.errors import ConfigError
 from redis_components.frontier.holds import HoldKind
-from redis_components.items.groups import group_states
 from redis_components.keys import CrawlKeys, limits_key
 from redis_components.server.printable import in_words
 from workers.application import application
@@ -73,7 +72,6 @@ class Seldom(Generic[T]):
 
 ERRORS_READ = 10
 MOST_LANES = 200  # a broad crawl may have as many as there are domains
-MOST_GROUPS = 20  # of one item stream, the declared ones first
 MOST_SERVICES = 200  # services of TRAWL_FLEET first; foreign values in Redis must not make this endless
 FLEET_PARTS = (
     "crawls",
@@ -232,7 +230,7 @@ class Reading:
             if one := self._records.get(name):
                 least = one.min_items_per_minute
                 view = replace(view, spider=one.spider, max_waiting=one.max_waiting, min_items_per_minute=least)
-            views.append(self._with_groups(self._with_metrics(view, records.get(name)), records.get(name)))
+            views.append(self._with_metrics(view, records.get(name)))
         return views
 
     def _with_metrics(self, view: ServiceView, record: CrawlRecord | None) -> ServiceView:
@@ -242,14 +240,6 @@ class Reading:
         wanted = partial(is_named, patterns=record.metrics)
         own = self.part(view.name, lambda: sums(self._client, record.keys, self.now, wanted)) or {}
         return replace(view, metrics=record.metrics, process_stats=own)
-
-    def _with_groups(self, view: ServiceView, record: CrawlRecord | None) -> ServiceView:
-        """Add the consumer groups of its item stream; services with an item list cost nothing."""
-        if record is None or not record.keys.item_groups or not view.is_known or view.items_of:
-            return view
-        keys = record.keys
-        found = self.part(view.name, lambda: group_states(self._client, keys, self.now, most=MOST_GROUPS))
-        return replace(view, groups=tuple(found or ()))
 
     def _snapshots(self, names: list[str], records: Mapping[str, CrawlRecord]) -> dict[str, CrawlSnapshot | redis.ResponseError]:
         crawls = [(name, records[name].keys if name in records else CrawlKeys.for_spider(name)) for name in names]

@@ -125,7 +125,7 @@ def _types(fleet: FleetKeys, crawls: Iterable[CrawlKeys]) -> dict[str, tuple[str
     types: dict[str, tuple[str, ...]] = {fleet.aside(): HASH}  # first: foreign values are moved there
     types |= {fleet.samples(step): HASH for step in ("minute", "hour")} | _fixed(fleet)
     for keys in crawls:
-        types |= _fixed(keys) | dict.fromkeys(keys.turn_keys, ZSET) | {keys.ready(): QUEUE, keys.writer(): STRING}
+        types |= _fixed(keys) | dict.fromkeys(keys.turn_keys, ZSET) | {keys.ready(): QUEUE}
         types.pop(keys.fingerprints())  # of any type, by a dupefilter of the project's own
     return types
 

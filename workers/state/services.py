@@ -51,10 +51,6 @@ class ServiceRecord(JsonRecord):
     """`none`, `forum_writer`, or where `trawl items consume` writes the items; "": what the spider declares."""
     key: str = ""
     """Field of an item by which the row of a database is found and replaced; "": each item is a row."""
-    groups: dict[str, str] = field(default_factory=dict)
-    """Consumer groups of its items, which are a Redis stream then, and where `trawl items consume` writes those of each; "":
-    another program reads them.
-    """
 
     def scrapy_settings(self) -> dict[str, str]:
         """Return the settings of its crawlers, as texts of a command line."""
@@ -65,7 +61,6 @@ class ServiceRecord(JsonRecord):
             "CRAWLER_MAX_PAGES": self.max_pages,
             "REDIS_START_URLS_KEY": self.start_key or None,
             "REDIS_ITEMS_KEY": self.items_key or None,
-            "REDIS_ITEMS_GROUPS": ",".join(self.groups) or None,
         }
         named = {name: value for name, value in limits.items() if value is not None}
         return as_texts({**named, **{name: _as_scrapy_reads(value) for name, value in self.settings.items()}})

@@ -12,7 +12,7 @@
 -- KEYS[7] dead          (list)   DEAD requests and start tasks with their reasons
 -- KEYS[8] start_tasks   (list, set or zset)  start tasks of this spider
 -- KEYS[9] start_deaths  (hash)   SHA-1 of a start task -> crawlers that died while they held it
--- KEYS[10] items        (list, stream)  item stream; a Redis stream where message.item_groups names consumer groups (lib/item_stream)
+-- KEYS[10] items        (list)   item stream
 -- KEYS[11] stats        (hash)   stats over all processes
 -- KEYS[12] own_stats    (hash)   stats that are this owner's own
 -- KEYS[13] next_tasks   (list, set or zset)  start tasks of the service that this one feeds
@@ -36,8 +36,7 @@
 -- KEYS[31] next_overflow_order (zset)  as overflow_order, of that service
 -- KEYS[32] dead_own_stats (hash)  stats of the owner named in message.reclaim
 -- KEYS[33] limits       (hash)   limits of lanes, over all crawls (lib/lanes), and their version
--- KEYS[34] items_moving (list)   items of a former list that are not in the stream yet
--- KEYS[35] more_keys    (any number) message.start_keys further start keys of this spider, the most urgent first (list, set or zset; with message.turn_by the
+-- KEYS[34] more_keys    (any number) message.start_keys further start keys of this spider, the most urgent first (list, set or zset; with message.turn_by the
 --                       last half of all start keys are the zsets in which the tasks of the first half wait for their turns); then the lots in message.lots (list); then lists for items, and for start tasks of the service that this one feeds that may wait
 -- ARGV[1] message       (msgpack map)  see redis_components/frontier/messages.py, class Message
 -- ARGV[2] blobs         (binary)       end to end, for each of message.requests its fingerprint ('' = no filter) and payload, for each of message.tasks
@@ -70,8 +69,8 @@ local overflow, overflow_order = KEYS[25], KEYS[26]
 local next_turns, next_ids, next_waiting = KEYS[27], KEYS[28], KEYS[29]
 local next_overflow, next_overflow_order = KEYS[30], KEYS[31]
 local dead_own_stats = KEYS[32]
-local limits, items_moving = KEYS[33], KEYS[34]
-local more_keys = 35
+local limits = KEYS[33]
+local more_keys = 34
 local message, blobs = cmsgpack.unpack(ARGV[1]), ARGV[2]
 local LAYOUT = '1'
 local GONE_S = 86400
@@ -90,7 +89,6 @@ local GOOD_BYE_S = 3600 -- longer than any connection keeps on sending what was 
 -- include: reclaim_leases
 -- include: stats
 -- include: filter_form
--- include: item_count
 
 local now = now_ms()
 local owner, number = message.owner, message.number
@@ -137,7 +135,7 @@ local function check()
   -- include: checks
   local checks = {
     { 'HLEN', counters }, { 'ZCARD', ready }, { message.filter and 'HLEN' or 'SCARD', seen }, { 'HLEN', leases }, { 'ZCARD', owners }, { 'HLEN', numbers },
-    { 'LLEN', dead }, { 'HLEN', start_deaths }, { item_command(items), items }, { 'LLEN', bad_items }, { 'HLEN', stats }, { 'HLEN', own_stats },
+    { 'LLEN', dead }, { 'HLEN', start_deaths }, { 'LLEN', items }, { 'LLEN', bad_items }, { 'HLEN', stats }, { 'HLEN', own_stats },
     { count_command(next_tasks), next_tasks }, { 'HLEN', next_tokens }, { 'STRLEN', own_gone }, { 'HLEN', dead_leases },
     { count_command(fed_tasks), fed_tasks }, { 'ZCARD', fed_turns }, { 'HLEN', fed_ids }, { 'HLEN', fed_waiting }, { 'HLEN', overflow }, { 'ZCARD', overflow_order },
     { 'ZCARD', next_turns }, { 'HLEN', next_ids }, { 'HLEN', next_waiting }, { 'HLEN', next_overflow }, { 'ZCARD', next_overflow_order },
@@ -150,7 +148,6 @@ local function check()
     checks[#checks + 1], checks[#checks + 2] = { 'HLEN', holds }, { 'HLEN', parked }
   end
   for _, key in ipairs(lists) do checks[#checks + 1] = { 'LLEN', key } end
-  if message.item_groups then checks[#checks + 1] = { 'LLEN', items_moving } end
 
   local foreign = foreign_key(checks)
   if foreign then
@@ -263,7 +260,6 @@ end
 
 local function apply()
   -- include: item_memory
-  -- include: item_stream
   -- include: sending
   -- include: settling
   -- include: tokens
@@ -278,7 +274,6 @@ local function apply()
   if message.order ~= 'advised' and custom_queue then redis.call('HDEL', counters, 'custom_queue') end
   store_requests(x, filter)
   store_tasks(x, next_tokens, to_feed, lists)
-  if message.item_groups then tend_stream(items, items_moving, message.item_groups) end
   store_items(x, lists)
   for _, id in ipairs(message.unsent or {}) do leave_unsent(x.leases, x.ready, id, x.now, message.quota) end
   ack_told(x, limits)

@@ -5,7 +5,7 @@
 -- KEYS[3] counters     (hash)  leases out, totals, whether there is such a class
 -- KEYS[4] dead         (list)  DEAD requests and start tasks
 -- KEYS[5] fingerprints (set, hash, any)  fingerprints of requests ever stored: a plain set, the hash of another dupefilter (lib/filter_state), or a user's
--- KEYS[6] item_stream  (list, stream)  item stream
+-- KEYS[6] item_stream  (list)  item stream
 -- KEYS[7] bad_items    (list)  items that the database refused
 -- KEYS[8] owners       (zset)  owners, score = time at which each counts as dead, in ms
 -- KEYS[9] stats_hash   (hash)  stats over all processes, as many as the spider names
@@ -27,8 +27,6 @@ local more_task_keys = 15
 
 -- include: clock
 -- include: item_memory
--- include: item_count
--- include: item_stream
 -- include: lanes
 -- include: ages
 
@@ -73,7 +71,7 @@ return {
   redis.call('HMGET', counters, 'leased', 'leased_tasks', 'acked', 'reclaimed', 'parked', 'parked_tasks'),
   redis.call('LLEN', dead),
   filter and tonumber(filter[1] or 0) or (held == 'set' and redis.call('SCARD', fingerprints) or 0),
-  waiting_items(item_stream),
+  redis.call('LLEN', item_stream),
   redis.call('LLEN', bad_items),
   redis.call('ZCOUNT', owners, now_ms(), '+inf'),
   redis.call('HGETALL', stats_hash),

@@ -1,5 +1,5 @@
 -- b: the next leases of an owner. `x` is the exchange (lib/storing), `x.made` how many were leased in it by counter, `x.leased` their ids and values. Needs lib/many, lib/ready_requests, lib/leases, lib/lanes,
--- lib/tasks, lib/tasks_by_id, lib/item_memory and lib/item_count.
+-- lib/tasks, lib/tasks_by_id and lib/item_memory.
 local MOST_WITHHELD = 200
 
 local function lease(x, kind, score, member, key, at)
@@ -81,7 +81,7 @@ end
 -- Items wait, or were refused, up to a bound that the message sets: then nothing is leased until their consumer has taken some.
 local function is_backed_up(x)
   local most, most_bytes = x.message.max_items or 0, x.message.max_item_bytes or 0
-  local waiting = most > 0 and redis.call(item_command(x.items), x.items) + redis.call('LLEN', x.bad_items) or 0
+  local waiting = most > 0 and redis.call('LLEN', x.items) + redis.call('LLEN', x.bad_items) or 0
   if most > 0 then x.reply.items = waiting end
   return (most > 0 and waiting >= most) or (most_bytes > 0 and bytes_of(x.items, x.bad_items) >= most_bytes)
 end

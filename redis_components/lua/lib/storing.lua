@@ -1,5 +1,5 @@
 -- The writes of a message. `x` is the exchange: the keys by their names in exchange.lua, `message`, `reply`, `now` and `next_blob`. Needs lib/many, lib/ready_requests,
--- lib/order_numbers, lib/lanes, lib/tasks_by_id, lib/tokens and lib/item_stream.
+-- lib/order_numbers, lib/lanes, lib/tasks_by_id and lib/tokens.
 
 -- New requests of lanes; of each lane their scores and members.
 local function store_in_lanes(ready, by_lane)
@@ -66,7 +66,6 @@ local function store_tasks(x, next_tokens, to_feed, lists)
 end
 
 local function store_items(x, lists)
-  local add = x.message.items > 0 and item_adder(x.items, x.message.item_groups)
-  for _ = 1, x.message.items do add(x.items, x.next_blob()) end
+  for _ = 1, x.message.items do redis.call('RPUSH', x.items, x.next_blob()) end
   for _, place in ipairs(x.message.keyed_items) do redis.call('RPUSH', lists[place], x.next_blob()) end
 end

@@ -15,10 +15,12 @@ import pytest
 import scrapy
 from hypothesis import example, given
 from hypothesis import strategies as st
+from scrapy.settings import Settings
 from scrapy.utils.serialize import ScrapyJSONEncoder
 from twisted.internet.defer import Deferred
 
-from redis_components.pipelines import default_serialize
+from redis_components.errors import ConfigError
+from redis_components.pipelines import RedisPipeline, default_serialize
 
 SCALARS = (
     st.none()
@@ -116,3 +118,8 @@ def test_an_item_that_holds_itself_is_refused() -> None:
     item["self"] = item
     with pytest.raises((ValueError, RecursionError)):
         default_serialize(item)
+
+
+def test_a_crawl_that_names_consumer_groups_is_refused_in_one_line() -> None:
+    with pytest.raises(ConfigError, match="REDIS_ITEMS_GROUPS: items have no consumer groups any more"):
+        RedisPipeline.from_settings(Settings({"REDIS_ITEMS_GROUPS": ["files"]}))

@@ -20,7 +20,6 @@ from redis_components.admin.health import NAMES, RedisMemory
 from redis_components.admin.inspector import CrawlSnapshot
 from redis_components.admin.lanes import LaneState, LaneView
 from redis_components.frontier.holds import Hold, HoldKind
-from redis_components.items.groups import GroupState
 from redis_components.politeness.limits import LaneLimits
 from workers.overview import Overview, ServiceView
 from workers.overview.reader import FLEET_PARTS
@@ -124,12 +123,7 @@ SITES = ForumSites(
 )
 
 
-GROUPS = (
-    GroupState(name="files", declared=True, waiting=66, pending=67, oldest_s=68.0, readers=1),
-    GroupState(name='a "b', declared=False, waiting=None, pending=69, oldest_s=None, readers=0),  # Redis cannot say what waits
-)
-
-DECLARED: Any = {"metrics": {"bbs/posts": "counter"}, "groups": GROUPS, "max_waiting": 85, "min_items_per_minute": 86.5}
+DECLARED: Any = {"metrics": {"bbs/posts": "counter"}, "max_waiting": 85, "min_items_per_minute": 86.5}
 
 
 RUN = GroupRun(
@@ -151,7 +145,6 @@ def viewed(
             replace(
                 ServiceView.of(crawl, desired, crawlers, held, NOW),
                 metrics={"bbs/posts": "counter"},
-                groups=GROUPS,
                 max_waiting=85,
                 min_items_per_minute=86.5,
             ),
@@ -223,9 +216,6 @@ def test_every_figure_comes_out_under_its_name() -> None:
         "trawl_item_bytes": 46,
         "trawl_items_limit": 15,
         "trawl_items_backed_up": 1,
-        'trawl_item_group_waiting{group="files"}': 66,
-        'trawl_item_group_pending{group="files"}': 67,
-        'trawl_item_group_pending{group="a \\"b"}': 69,
         "trawl_crawl_owners": 9,
         "trawl_acked_requests_total": 10,
         "trawl_reclaimed_leases_total": 11,
@@ -414,4 +404,4 @@ def test_the_label_spider_names_what_a_service_runs() -> None:
     renamed = replace(VIEW.services[0], spider="bbs")
     text = _text(replace(VIEW, services=(renamed,)))
     pairs = set(re.findall(r'service="([^"]*)",spider="([^"]*)"', text))
-    assert pairs == {("forum_list", "bbs")}, "of queues, crawlers, groups, own stats"
+    assert pairs == {("forum_list", "bbs")}, "of queues, crawlers, own stats"
