@@ -119,7 +119,7 @@ def prune_raw_pages() -> list[str]:
     """Delete raw pages on this node that are too old, or of a removed site. Returns the deleted folders."""
     from forums.raw_pages import prune_here
 
-    from .state.removed_sites import removed_sites
+    from .state.database_state import removed_sites
 
     return [str(place) for place in prune_here(removed_sites(connect()))]
 

@@ -15,9 +15,9 @@ from forums import FORUM_DETAIL, FORUM_LIST
 from forums.environment import Scheduling
 from forums.records.tasks_and_items import NEWEST_FIELDS, NO_FORUMS, ForumTask, Part, PostTask, encode, thread_id
 from forums.sites import Site, SiteError, load_all, load_site
-from forums.state.database_state import DatabaseClaim
+from forums.state.database_state import DatabaseClaim, removed_sites
 from forums.state.forum_states import ForumStates, Ledger, Spent
-from forums.state.removed_sites import readmit_sites
+from forums.state.removed_sites import readmit_if_new
 from forums.state.site_faults import note_wrong_files, wrong_files
 from redis_components.admin.inspector import keys_in
 from redis_components.errors import ConfigError
@@ -245,7 +245,8 @@ class _Snapshot:
     def at(cls, client: redis.Redis, site: str | None) -> _Snapshot:
         """Read sites, states and spending, and store when each forum is due."""
         sites, wrong = ([load_site(site)], {}) if site else load_all()
-        readmit_sites(client)
+        for removed, at in removed_sites(client).items():
+            readmit_if_new(client, removed, at)
         now, states, ledger = server_time(client), ForumStates(client), Ledger(client)
         spent = ledger.spent([one.name for one in sites], now)
         ledger.store_budgets({one.name: one.scan_budget_per_hour for one in sites})

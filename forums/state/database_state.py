@@ -3,7 +3,8 @@
 By the records of stored threads a scan recognises new, changed and unchanged threads. A record is written when the report of the
 thread is stored, so it never claims more than the database holds. A missing record costs requests and loses nothing: its thread
 counts as new. The claim is the database that a fleet stores into, by the random id in its tables, and the one whose threads Redis
-remembers. The figures, for Prometheus, are the stored changes, the time for them, and the delays from publication to storage.
+remembers. Of sites whose rows were removed nothing is stored any more. The figures, for Prometheus, are the stored changes, the
+time for them, and the delays from publication to storage.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import msgspec
 import redis
 
 from forums.environment import Records
+from redis_components.frontier import holds
 from redis_components.keys import CrawlKeys
 from redis_components.server.names import literal
 from redis_components.server.untrusted_values import (
@@ -258,6 +260,12 @@ class DatabaseClaim:
     def _fields(self, *names: str) -> list[str | None]:
         values: Any = self._client.hmget(self._key, [*names])
         return [None if value is None else as_text(value) for value in values]
+
+
+def removed_sites(client: redis.Redis) -> dict[str, float]:
+    """Return the sites whose rows were removed, with the time of the removal (epoch s of Redis)."""
+    held = holds.read(client, ForumFleetKeys())
+    return {name.removeprefix(holds.SITE): one.at for name, one in held.items() if name.startswith(holds.SITE) and one.removed}
 
 
 BOUNDS_S = (5, 15, 60, 300, 900, 3600, 21_600, 86_400)

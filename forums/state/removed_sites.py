@@ -32,12 +32,6 @@ _AT_ONCE = 1000
 _COUNTERS = {REQUESTS: "parked", TASKS: "parked_tasks"}
 
 
-def removed_sites(client: redis.Redis) -> dict[str, float]:
-    """Return the removed sites, with the time of the removal (epoch s of Redis)."""
-    held = read(client, ForumFleetKeys())
-    return {name.removeprefix(SITE): hold.at for name, hold in held.items() if name.startswith(SITE) and hold.removed}
-
-
 def mark_removed(client: redis.Redis, site: str, by: str) -> Hold | None:
     """Pause the site everywhere, as a removed one; return the hold of an operator that this replaces."""
     before = read(client, ForumFleetKeys()).get(SITE + site)
@@ -51,22 +45,18 @@ def readmit(client: redis.Redis, site: str, hold: Hold | None) -> None:
     _hold(client, site, hold)
 
 
-def readmit_sites(client: redis.Redis) -> list[str]:
-    """Let sites in again that have a newer site file than their removal; return them. Of the others drop what is set aside."""
-    back = []
-    for site, at in removed_sites(client).items():
-        try:
-            is_back = (Sites.read().sites_dir / f"{site}.toml").stat().st_mtime > at
-        except OSError:
-            is_back = False
-        if is_back:
-            forget_site(client, site)
-            _hold(client, site, None)
-            back.append(site)
-        else:
-            for keys in _crawls(client):
-                _drop_parked(client, keys, site)
-    return back
+def readmit_if_new(client: redis.Redis, site: str, removed_at: float) -> None:
+    """Let a removed site in again if its site file is newer than the removal, else drop what is set aside of it."""
+    try:
+        is_back = (Sites.read().sites_dir / f"{site}.toml").stat().st_mtime > removed_at
+    except OSError:
+        is_back = False
+    if is_back:
+        forget_site(client, site)
+        _hold(client, site, None)
+    else:
+        for keys in _crawls(client):
+            _drop_parked(client, keys, site)
 
 
 def _hold(client: redis.Redis, site: str, hold: Hold | None) -> None:

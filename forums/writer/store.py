@@ -30,9 +30,8 @@ from forums.records import FORUM_WRITER
 from forums.records.stored import keep_marks
 from forums.sites import SiteError, load_all, load_site
 from forums.state import database_state
-from forums.state.database_state import DatabaseClaim, PublicationDelays, ThreadRecord, WriterCounts
+from forums.state.database_state import DatabaseClaim, PublicationDelays, ThreadRecord, WriterCounts, removed_sites
 from forums.state.forum_states import ForumState, ForumStates, Ledger, Purpose, Spending
-from forums.state.removed_sites import removed_sites
 from forums.storage import Check, Comment, Database, Forum, Item, Post, Rechecks, Scan, StorageError, scans
 from forums.storage.database import default_url
 from forums.storage.engine import FILE_OF, place_of

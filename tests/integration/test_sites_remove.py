@@ -16,10 +16,9 @@ from scrapy import Request, Spider
 from forums.records.tasks_and_items import NEWEST_FIELDS, PostTask, encode
 from forums.scheduling.seeding import OutcomeKind, seed
 from forums.state.alerts import Alert, Alerts
-from forums.state.database_state import PublicationDelays, ThreadRecord, WriterCounts, keep
+from forums.state.database_state import PublicationDelays, ThreadRecord, WriterCounts, keep, removed_sites
 from forums.state.forum_states import ForumState, ForumStates, Ledger, Purpose, Spending
 from forums.state.keys import ForumCrawlKeys, ForumFleetKeys
-from forums.state.removed_sites import removed_sites
 from forums.storage import Database
 from forums.tasks import prune_raw_pages
 from forums.writer.store import store
