@@ -20,7 +20,7 @@ from .dates_in_text import Spotted
 from .words import UNIT_LENGTHS
 
 if TYPE_CHECKING:
-    from forum_reader.reading.read_page import CommentsPage
+    from forum_reader.reading.page_records import CommentsPage
 
 
 def disorder(moments: Sequence[datetime | None], now: datetime) -> float:

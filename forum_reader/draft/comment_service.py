@@ -17,8 +17,8 @@ from lxml import etree
 
 from forum_reader.definition.selectors import compiled
 from forum_reader.errors import FetchFailed
+from forum_reader.reading.page_records import ListedForum
 from forum_reader.reading.parse_body import read_at
-from forum_reader.reading.read_page import ListedForum
 
 from .address_shape import AddressShape
 from .boards import Open

@@ -18,14 +18,14 @@ from forum_reader.definition.load import site_of
 from forum_reader.definition.origins import is_this_machine
 from forum_reader.errors import FetchFailed, SiteError
 from forum_reader.readers.file_faults import faults_of_list, faults_of_thread, is_by_creation, seen_without_file
-from forum_reader.reading.page_rows import Asked
-from forum_reader.reading.read_page import AnyPage, CommentsPage, ListPage, read
+from forum_reader.reading.page_records import AnyPage, Asked, CommentsPage, ListPage
+from forum_reader.reading.read_page import read
 from forum_reader.reading.reading_budget import strictly
 
 if TYPE_CHECKING:
     from forum_reader.definition.site import Site
     from forum_reader.page.response import Get, TextResponse
-    from forum_reader.reading.read_page import ListedForum, ListedThread, ReadComment, ReadPost
+    from forum_reader.reading.page_records import ListedForum, ListedThread, ReadComment, ReadPost
 
     from .wrapper import Wrapper
 

@@ -15,9 +15,8 @@ import msgspec
 from forum_reader.definition.pages import PageKind
 from forum_reader.errors import FetchFailed, PageGone, SiteError
 from forum_reader.page.soft_block import verdict
-from forum_reader.reading.page_rows import Asked
+from forum_reader.reading.page_records import Asked, IndexPage, ListPage
 from forum_reader.reading.parse_body import markup_root
-from forum_reader.reading.read_page import IndexPage, ListPage
 
 from .draft_file import Draft, Preview, PreviewedThread, preview_of, read_strictly, site_of_draft
 from .element_selectors import words_of

@@ -17,8 +17,8 @@ from forum_reader.dates.post_calendar import known_language, order_of
 from forum_reader.dates.read_date import DateReader
 from forum_reader.definition.selectors import compiled
 from forum_reader.fields.date_field import may_be_dates
+from forum_reader.reading.page_records import ListedForum
 from forum_reader.reading.parse_body import read_at
-from forum_reader.reading.read_page import ListedForum
 
 from .address_shape import AddressShape, shape_of, target_of
 from .boards import board_field

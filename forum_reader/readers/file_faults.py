@@ -19,8 +19,7 @@ from forum_reader.reading.read_page import SHARED
 from .page_reader import read_page
 
 if TYPE_CHECKING:
-    from forum_reader.reading.page_values import FieldCount
-    from forum_reader.reading.read_page import CommentsPage, ListedThread, ListPage
+    from forum_reader.reading.page_records import CommentsPage, FieldCount, ListedThread, ListPage
 
 _FEW = 4  # rows; of fewer, nothing is common
 _MANY = 8  # rows, of which some have answers

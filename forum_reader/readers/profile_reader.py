@@ -23,7 +23,7 @@ from forum_reader.page.records import SeenLink, SeenPost, Software
 if TYPE_CHECKING:
     from forum_reader.definition.site import Site
     from forum_reader.page.response import TextResponse
-    from forum_reader.reading.read_page import CommentsPage
+    from forum_reader.reading.page_records import CommentsPage
     from forum_reader.recognise.page_marks import PageMarks
     from forum_reader.recognise.recognise import Recognition
 

@@ -294,12 +294,3 @@ def cut(elements: Iterable[Any], root: Any) -> None:
 
 WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
 """Words of numbers, and texts in the place of deleted posts, in the languages of forums."""
-_REMOVED = re.compile(
-    rf"\W*(?:{'|'.join(WORDS['removed'].values())})(?:{'|'.join(WORDS['more'].values())})?[^\w?]*", re.IGNORECASE
-)
-_LONGEST_PLACEHOLDER = 120  # characters
-
-
-def is_placeholder(text: str) -> bool:
-    """Return True if a text is no more than what forums show in the place of a deleted post."""
-    return 0 < len(text) <= _LONGEST_PLACEHOLDER and _REMOVED.fullmatch(text) is not None

@@ -1,7 +1,8 @@
-"""An opened page: rows, and values of fields, with a count of empty values."""
+"""An opened page: rows, values of fields, with a count of empty values, and the address of the next page."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from functools import cached_property
@@ -11,7 +12,9 @@ from urllib.parse import urldefrag
 import msgspec
 from lxml import etree
 
+from forum_reader.definition import page_requests
 from forum_reader.definition.fields import FieldSpec, Kind, Select
+from forum_reader.definition.page_requests import apart, with_body
 from forum_reader.definition.pages import Page, RowsPage
 from forum_reader.definition.selectors import Finder, Found, HtmlFinder, class_names, compiled
 from forum_reader.errors import PageGone, UnreadablePage
@@ -20,6 +23,7 @@ from forum_reader.page.response import is_text
 from . import found_values, parse_body, reading_budget
 from .found_values import FoundValues
 from .html_text import cut, inner_rows, left_out, outermost
+from .page_records import Asked, FieldCount
 from .parse_body import content_type, html_of, json_of, json_text, tree_of
 
 if TYPE_CHECKING:
@@ -28,13 +32,6 @@ if TYPE_CHECKING:
 
 _ROOTS: dict[str, Callable[[Any], Any]] = {"json": json_of, "html": html_of, "xml": parse_body.xml_of}
 _MOST_ROWS = 10_000  # of a page; an API's page of a whole long thread has 5,000
-
-
-class FieldCount(msgspec.Struct, frozen=True, kw_only=True):
-    """Count of a field on a page: `empty` of `rows` rows had no value."""
-
-    rows: int
-    empty: int
 
 
 class Document:
@@ -296,6 +293,71 @@ def _json_in(at: Select, root: Any) -> Any:
         except ValueError:
             continue
     raise UnreadablePage(f"has no JSON at {' or '.join(at.select)}")
+
+
+class Ahead(msgspec.Struct, frozen=True, kw_only=True):
+    """Pages after a page, as the page shows them."""
+
+    next: str | None = None
+    pages: int | None = None
+    total: int | None = None
+
+
+def is_behind_the_end(doc: Document, page: RowsPage, number: int) -> bool:
+    """Return True if the site sent another page than was requested, as some do behind the last one."""
+    shown = doc.value(page.current, "int")
+    return shown is not None and shown != number
+
+
+def own_number(doc: Document, page: RowsPage) -> int:
+    """Return the page's number from the page, else from its address; 1 where neither has it."""
+    shown = doc.value(page.current, "int")
+    return shown if shown is not None and shown > 0 else page_requests.number_in(doc.url, page.url, page.per_page)
+
+
+def ahead(doc: Document, page: RowsPage, place: Asked, rows: int) -> Ahead:
+    """Find the next page of a page with `rows` rows, by the site file: by link, cursor, number of pages, total, or until a page
+    is empty.
+    """
+    total = doc.value(page.total, "int")
+    pages = doc.value(page.pages, "int")
+    if pages is None and total is not None and page.per_page:
+        pages = max(1, math.ceil(total / page.per_page))
+    return Ahead(next=_next(doc, page, place, rows, pages), pages=pages, total=total)
+
+
+def _next(doc: Document, page: RowsPage, place: Asked, rows: int, pages: int | None) -> str | None:
+    if page.next is not None:
+        link = doc.value(page.next, "url")
+        link = urldefrag(link).url if link else None
+        if link == urldefrag(doc.url).url:  # the last page of some sites links to itself
+            return None
+        return link if link is None or page.body is None else with_body(link, apart(_address(doc, place))[1])
+    if page.cursor is not None:
+        cursor = doc.value(page.cursor, "text")  # some have one on the last page, too
+        goes_on = rows > 0 and not _is_short(page, rows) and (page.has_more is None or doc.value(page.has_more, "bool"))
+        return _address(doc, place, cursor) if cursor and goes_on else None
+    if not page.is_numbered:
+        return None
+    return _address(doc, place) if _goes_on(doc, page, place, rows, pages) else None
+
+
+def _goes_on(doc: Document, page: RowsPage, place: Asked, rows: int, pages: int | None) -> bool:
+    if page.has_more is not None:
+        return bool(doc.value(page.has_more, "bool"))
+    if page.pages is not None or page.total is not None:
+        return pages is not None and place.number < pages
+    return rows > 0 and not _is_short(page, rows)
+
+
+def _is_short(page: RowsPage, rows: int) -> bool:
+    return page.ends == "short" and rows < (page.per_page or 0)
+
+
+def _address(doc: Document, place: Asked, cursor: str | None = None) -> str:
+    """Return the address of the page after this one."""
+    after = msgspec.structs.replace(place, number=place.number + 1)
+    return doc.site.url(**after.names, cursor=cursor)
 
 
 def not_too_many(rows: list[Any]) -> list[Any]:

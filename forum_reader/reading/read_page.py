@@ -1,4 +1,4 @@
-"""Reads pages by a site file, for any software.
+"""Reads pages by a site file, for any software: rows in reading order, and the id of the comment that each of them answers.
 
 Pure: a site, a response (HTML or JSON, fetched or stored) and a request give a record. Raises UnreadablePage where nothing of the
 page matches the site file.
@@ -6,140 +6,114 @@ page matches the site file.
 
 from __future__ import annotations
 
-from datetime import datetime
+import re
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from forum_reader.definition.pages import IndexPageSpec, MorePageSpec, PageKind, RowsPage, ThreadPageSpec
+from forum_reader.definition.pages import IndexPageSpec, MorePageSpec, RecentPageSpec, RowsPage, ThreadPageSpec
+from forum_reader.errors import UnreadablePage
 from forum_reader.page.response import in_web_encoding
 
-from . import page_rows
-from .html_text import is_placeholder
-from .page_rows import Ahead, Asked, RecentPage, ahead, is_behind_the_end, own_number, read_recent
-from .page_values import Document, FieldCount
+from .html_text import WORDS, parents_of
+from .page_records import (
+    AnyPage,
+    Asked,
+    CommentsPage,
+    IndexPage,
+    ListedForum,
+    ListedThread,
+    ListPage,
+    MoreComments,
+    ReadComment,
+    ReadPost,
+    RecentMessage,
+    RecentPage,
+    ThreadPage,
+)
+from .page_values import Ahead, Document, ahead, is_behind_the_end, not_too_many, own_number
 
 if TYPE_CHECKING:
     from forum_reader.definition.pages import CommentRows
     from forum_reader.definition.site import Site
     from forum_reader.page.response import Response
 
-__all__ = [
-    "PAGES", "AnyPage", "CommentsPage", "FieldCount", "IndexPage", "ListPage", "ListedForum", "ListedThread", "MoreComments",
-    "ReadComment", "ReadPost", "ThreadPage", "read", "read_comments", "read_index", "read_list", "read_more", "read_thread",
-]  # fmt: skip
-
 _LONGEST_TOKEN = 200  # characters
+_DIGEST = 8  # bytes
 SHARED = "~"
 """Between the id that several posts of a page share and the number of the second and further ones."""
 NO_SIGN = "None@None"
 """Token of a row that shows neither replies nor a date: by it no change can be seen."""
+_REMOVED = re.compile(
+    rf"\W*(?:{'|'.join(WORDS['removed'].values())})(?:{'|'.join(WORDS['more'].values())})?[^\w?]*", re.IGNORECASE
+)
+_LONGEST_PLACEHOLDER = 120  # characters
+_DEEPEST = 500  # levels; a page that nests deeper is cut there
 
 
-class ListedForum(msgspec.Struct, frozen=True, kw_only=True):
-    """A forum, as the index lists it."""
+class Row(msgspec.Struct, frozen=True):
+    """A row, and the id of the row around it."""
 
-    id: str
-    name: str
-    url: str | None = None
-    parent_id: str | None = None
-    threads: int | None = None
-    last_activity: datetime | None = None
+    node: Any
+    parent_id: str | None
 
 
-class ListedThread(msgspec.Struct, frozen=True, kw_only=True):
-    """A thread, as a list page shows it. `token` changes whenever the thread does."""
+class Numbers:
+    """Numbers of the posts of a page, by which answers refer to posts. They are removed from the rows' values."""
 
-    id: str
-    token: str
-    url: str | None = None
-    title: str | None = None
-    author: str | None = None
-    reply_count: int | None = None
-    created_at: datetime | None = None
-    last_activity: datetime | None = None
-    sticky: bool = False
+    def __init__(self, rows: list[dict[str, Any]]) -> None:
+        self._ids: dict[str, str] = {}
+        self._answers: dict[str, str] = {}
+        for values in rows:
+            number, answers = values.pop("number", None), values.pop("parent_number", None)
+            if number is not None and values["id"] is not None:
+                self._ids.setdefault(number, values["id"])
+            if answers is not None and values["id"] is not None:
+                self._answers.setdefault(values["id"], answers)
 
-
-class ReadPost(msgspec.Struct, frozen=True, kw_only=True):
-    """An opening post. `body` is text; `body_html` the original where it was HTML."""
-
-    id: str | None = None
-    forum_id: str | None = None
-    title: str | None = None
-    body: str = ""
-    body_html: str | None = None
-    author: str | None = None
-    created_at: datetime | None = None
-    edited_at: datetime | None = None
-    views: int | None = None
-    reply_count: int | None = None
-    last_activity: datetime | None = None
-    sticky: bool = False
-    deleted: bool = False
+    def answered(self, comment_id: str) -> str | None:
+        """Return the id of the post that a row answers, by its number; None where that is unknown, or the row itself."""
+        found = self._ids.get(self._answers.get(comment_id, ""))
+        return None if found == comment_id else found
 
 
-class ReadComment(msgspec.Struct, frozen=True, kw_only=True):
-    """A comment. `position` counts from 1 in the order of the thread's pages; a removed comment may have kept its place."""
-
-    id: str
-    parent_id: str | None = None
-    body: str = ""
-    body_html: str | None = None
-    author: str | None = None
-    created_at: datetime | None = None
-    edited_at: datetime | None = None
-    deleted: bool = False
-    position: int | None = None
+def rows_of(doc: Document, page: CommentRows) -> list[Row]:
+    """Return all comments of a page."""
+    found = doc.rows(page)
+    if page.children is not None:
+        return _of_json(doc, page, found)
+    if page.nested:
+        return _of_html(doc, page, found)
+    return [Row(node, None) for node in found]
 
 
-class IndexPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of the index; `next`: the URL of the next one."""
-
-    forums: tuple[ListedForum, ...]
-    next: str | None = None
-    fields: dict[str, FieldCount] = {}
+def nothing_of(what: str, fields: Any) -> UnreadablePage:
+    """Return the error for a page without `what`, with the selectors that found nothing."""
+    selectors = ", ".join(f"{name} = {' or '.join(field.select)}" for name, field in fields.declared if name in ("id", "body"))
+    return UnreadablePage(f"has nothing of {what}: looked for {selectors}")
 
 
-class ListPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A list page; `next`: the URL of the next one; `pages`: their number, where the site shows it."""
-
-    threads: tuple[ListedThread, ...]
-    next: str | None = None
-    pages: int | None = None
-    fields: dict[str, FieldCount] = {}
-
-
-class ThreadPage(msgspec.Struct, frozen=True, kw_only=True):
-    """The page of an opening post."""
-
-    post: ReadPost
-    fields: dict[str, FieldCount] = {}
-
-
-class MoreComments(msgspec.Struct, frozen=True, kw_only=True):
-    """Comments that a page leaves out: `more` leads to them, `comment` is the one that they answer, if any."""
-
-    more: str
-    comment: str = ""
+def _of_json(doc: Document, page: CommentRows, top: list[Any]) -> list[Row]:
+    listed: list[Row] = []
+    waiting: list[tuple[Any, str | None, int]] = [(node, None, 0) for node in reversed(top)]
+    while waiting:
+        node, parent_id, depth = waiting.pop()
+        listed.append(Row(node, parent_id))
+        if page.children is None or depth >= _DEEPEST:
+            continue
+        own_id = doc.peek(page.fields.id, node)
+        for answers in doc.find(page.children, node):
+            if isinstance(answers, list):
+                waiting += [(answer, own_id, depth + 1) for answer in reversed(answers) if answer is not None]
+    return not_too_many(listed)
 
 
-class CommentsPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of comments, with the opening post where it is on it; `total`: the number of comments as the site shows it.
-    `post_id`: the opening post's id among the comments, where it is the first of them. `left_out` leads to comments outside of
-    the page. `has_numeric_dates`: the site's language decided the order of day and month.
-    """
-
-    comments: tuple[ReadComment, ...]
-    post: ReadPost | None = None
-    post_id: str | None = None
-    next: str | None = None
-    pages: int | None = None
-    total: int | None = None
-    left_out: tuple[MoreComments, ...] = ()
-    fields: dict[str, FieldCount] = {}
-    has_numeric_dates: bool = False
+def _of_html(doc: Document, page: CommentRows, found: list[Any]) -> list[Row]:
+    parents = parents_of(found)
+    around = frozenset(parents.values())
+    ids = {row: doc.peek(page.fields.id, row) for row in found if row in around}
+    return [Row(row, ids.get(parents[row])) for row in found]
 
 
 def read_index(site: Site, response: Response, number: int | None = 1, *, root: Any = None) -> IndexPage:
@@ -177,7 +151,7 @@ def read_thread(site: Site, response: Response, thread: str) -> ThreadPage:
     doc = Document(site, page, response)
     post = _post(doc.values(doc.root, page.fields), thread)
     if not post.body and not post.deleted and post.title is None:
-        raise page_rows.nothing_of("an opening post", page.fields)
+        raise nothing_of("an opening post", page.fields)
     return ThreadPage(post=post, fields=doc.counts())
 
 
@@ -213,7 +187,7 @@ def read_comments(
     post = doc.values(doc.root, page.post) if page.post and (has_opening or number == 1) else None
     own: str | None = None  # the row's id of the opening post: an answer to it answers no comment
     if page.first_is_post and number == 1 and not rows:
-        raise page_rows.nothing_of("an opening post", page.fields)
+        raise nothing_of("an opening post", page.fields)
     is_again = page.first_is_post and page.repeats_post and is_forward and not has_opening
     if (has_opening or is_again) and rows:
         own = read[0]["id"]
@@ -255,16 +229,16 @@ def read_more(site: Site, response: Response, place: Asked) -> CommentsPage:
     )
 
 
-def _rows_with_values(doc: Document, page: CommentRows) -> tuple[list[page_rows.Row], list[dict[str, Any]]]:
-    rows = page_rows.rows(doc, page)
+def _rows_with_values(doc: Document, page: CommentRows) -> tuple[list[Row], list[dict[str, Any]]]:
+    rows = rows_of(doc, page)
     return rows, list(doc.values_of([row.node for row in rows], page.fields))
 
 
 def _comments(
-    rows: list[page_rows.Row], read: list[dict[str, Any]], *, opening: str | None, first: int | None, skips: bool
+    rows: list[Row], read: list[dict[str, Any]], *, opening: str | None, first: int | None, skips: bool
 ) -> dict[str, ReadComment]:
     """Return the rows' comments, each once. `first`: the first row's place in the thread; `skips`: it is the opening post."""
-    numbers = page_rows.Numbers(read)
+    numbers = Numbers(read)
     comments: dict[str, ReadComment] = {}
     for at, (row, values) in enumerate(zip(rows, read, strict=True)):
         if values["id"] is None or (opening and values["id"] == opening and not skips):
@@ -329,16 +303,48 @@ def _ahead(doc: Document, place: Asked, rows: list[Any]) -> Ahead:
     return ahead(doc, doc.site.page_of(place.kind, RowsPage), place, len(rows))
 
 
-AnyPage = IndexPage | ListPage | ThreadPage | CommentsPage | RecentPage
-PAGES: dict[PageKind, type[AnyPage]] = {
-    "index": IndexPage,
-    "list": ListPage,
-    "thread": ThreadPage,
-    "comments": CommentsPage,
-    "more": CommentsPage,
-    "recent": RecentPage,
-}
-"""The result of reading each kind of page."""
+def read_recent(site: Site, response: Response, number: int = 1) -> RecentPage:
+    """Read the messages of a page, each once. Raises UnreadablePage."""
+    page = site.page_of("recent", RecentPageSpec)
+    doc = Document(site, page, response)
+    place = Asked(kind="recent", number=number)
+    rows = [] if is_behind_the_end(doc, page, place.number) else doc.rows(page)
+    rows_values = list(doc.values_of(rows, page.fields))
+    numbers = {(one["thread"], one["number"]): one for one in rows_values if one.get("number") is not None}
+    messages: dict[str, RecentMessage] = {}
+    for values in rows_values:
+        if values["thread"] is not None:
+            message = _message(values, numbers)
+            messages.setdefault(message.mark, message)
+    return RecentPage(messages=tuple(messages.values()), next=ahead(doc, page, place, len(rows)).next, fields=doc.counts())
+
+
+def _message(values: dict[str, Any], numbers: dict[tuple[str, str], dict[str, Any]]) -> RecentMessage:
+    known = {name: values[name] for name in RecentMessage.__struct_fields__ if values.get(name) is not None}
+    created, edited = values.get("created_at"), values.get("edited_at")
+    if (own := values.get("id")) is not None:
+        mark = f"{own}"
+    else:
+        mark = f"{values['thread']} {values.get('token') or values.get('reply_count')} {created and created.isoformat()}"
+    state = (values.get("body") or "", edited.isoformat() if edited else "", str(bool(values.get("deleted"))))
+    answered = numbers.get((values["thread"], values.get("parent_number") or ""))
+    parent = values.get("parent_id") or (answered or {}).get("id")
+    if answered is not None and answered.get("opening"):
+        parent = None
+    return RecentMessage(
+        **known
+        | {
+            "mark": mark,
+            "digest": blake2b("\x1f".join(state).encode("utf-8", "surrogatepass"), digest_size=_DIGEST).hexdigest(),
+            "parent_id": parent,
+            "has_unknown_parent": values.get("parent_number") is not None and parent is None and answered is None,
+        }
+    )
+
+
+def is_placeholder(text: str) -> bool:
+    """Return True if a text is no more than what forums show in the place of a deleted post."""
+    return 0 < len(text) <= _LONGEST_PLACEHOLDER and _REMOVED.fullmatch(text) is not None
 
 
 def read(site: Site, response: Response, asked: Asked) -> AnyPage:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-    from forum_reader.reading.read_page import FieldCount
+    from forum_reader.reading.page_records import FieldCount
 
 MISSING = frozenset({404, 410})
 _WALLS = frozenset({Cause.LOGIN, Cause.REFUSED, Cause.CHALLENGE})

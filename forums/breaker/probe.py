@@ -26,8 +26,7 @@ from forum_reader.definition.page_requests import PageRequest
 from forum_reader.definition.pages import PageKind
 from forum_reader.page import soft_block
 from forum_reader.page.soft_block import BlockVerdict, Cause
-from forum_reader.reading.page_rows import Asked
-from forum_reader.reading.read_page import CommentsPage, FieldCount, IndexPage, ListedThread, ListPage, ThreadPage
+from forum_reader.reading.page_records import Asked, CommentsPage, FieldCount, IndexPage, ListedThread, ListPage, ThreadPage
 from forums.sites import Site, SiteError, UnreadablePage, isolated, load_all, load_site, site_names
 from forums.sites.http.fetch import FetchFailed, NotNow, VisitLimits, Visitor
 from forums.state.keys import ForumFleetKeys

@@ -21,8 +21,7 @@ from scrapy.responsetypes import responsetypes
 
 from forum_reader.definition.origins import elsewhere, place_of
 from forum_reader.page import soft_block
-from forum_reader.reading.page_rows import Asked
-from forum_reader.reading.read_page import CommentsPage, IndexPage, ReadPost, ThreadPage
+from forum_reader.reading.page_records import Asked, CommentsPage, IndexPage, ReadPost, ThreadPage
 from forums.records.stored import Comment, Post
 from forums.records.tasks_and_items import comment_item, forum_item, post_item
 from forums.sites import Site, UnreadablePage, isolated

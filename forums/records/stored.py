@@ -29,7 +29,7 @@ from redis_components.keys import CrawlKeys
 from .tasks_and_items import ReadMode, ScanMode
 
 if TYPE_CHECKING:
-    from forum_reader.reading.read_page import ListedThread
+    from forum_reader.reading.page_records import ListedThread
 
 
 TRAIL = 3

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import asdict
 
 if TYPE_CHECKING:
-    from forum_reader.reading.read_page import ListedForum, ReadComment, ReadPost
+    from forum_reader.reading.page_records import ListedForum, ReadComment, ReadPost
     from forums.sites import Site
     from forums.spiders.thread_reading import Reading
 

@@ -23,15 +23,15 @@ from forum_reader.readers.file_faults import (
     is_by_creation,
     seen_without_file,
 )
-from forum_reader.reading import read_page
-from forum_reader.reading.page_rows import Asked, RecentPage
+from forum_reader.reading import page_records
+from forum_reader.reading.page_records import Asked, RecentPage
 from forums.sites import isolated
 
 from .http.fetch import FetchFailed, Visitor
 
 if TYPE_CHECKING:
     from forum_reader.definition.site import Site
-    from forum_reader.reading.read_page import FieldCount, ListedThread, MoreComments
+    from forum_reader.reading.page_records import FieldCount, ListedThread, MoreComments
 
 
 class TriedField(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +83,7 @@ class Trial:
                 problem = f"it is not on the first page of forum {forum}, and the file has its address from there: try another"
                 self.tried.append(TriedPage(kind="comments", url=f"thread {thread}", problem=problem))
                 return self.tried
-            threads = [read_page.ListedThread(id=thread, token="")]
+            threads = [page_records.ListedThread(id=thread, token="")]
         if self._site.pages.recent:
             await self._recent()
         if threads and self._site.pages.thread:
@@ -94,8 +94,8 @@ class Trial:
             await self._compare(forum or "", other, known)
         return self.tried
 
-    async def _index(self) -> read_page.IndexPage | None:
-        page: read_page.IndexPage | None = await self._read(self._site.url("index"), Asked(kind="index"))
+    async def _index(self) -> page_records.IndexPage | None:
+        page: page_records.IndexPage | None = await self._read(self._site.url("index"), Asked(kind="index"))
         if page:
             self._note("index", page.forums, "forums", page)
         return page
@@ -103,7 +103,7 @@ class Trial:
     async def _list(self, forum: str) -> list[ListedThread]:
         """Return the forum's threads, the liveliest first."""
         address = self._site.list_url(forum)
-        page: read_page.ListPage | None = await self._read(address, Asked(kind="list", forum=forum))
+        page: page_records.ListPage | None = await self._read(address, Asked(kind="list", forum=forum))
         if page is None:
             return []
         tokens = [count for name, count in page.fields.items() if name in ("token", "reply_count", "last_activity")]
@@ -135,20 +135,22 @@ class Trial:
         if page:
             self._note("thread", [page.post], f"opening post of thread {thread.id}", page)
 
-    async def _read_comments(self, forum: str, thread: ListedThread) -> read_page.CommentsPage | None:
-        page: read_page.CommentsPage | None = await self._read(
+    async def _read_comments(self, forum: str, thread: ListedThread) -> page_records.CommentsPage | None:
+        page: page_records.CommentsPage | None = await self._read(
             self._site.url("comments", forum=forum, thread=thread.id, url=thread.url),
             Asked(kind="comments", forum=forum, thread=thread.id, url=thread.url),
         )
         return page
 
-    async def _comments(self, forum: str, thread: ListedThread) -> read_page.CommentsPage | None:
+    async def _comments(self, forum: str, thread: ListedThread) -> page_records.CommentsPage | None:
         page = await self._read_comments(forum, thread)
         if page is None:
             return None
         if page.post:
             fields = {name: _count(page.post, name) for name in msgspec.structs.asdict(page.post)}
-            post = read_page.ThreadPage(post=page.post, fields={name: count for name, count in fields.items() if not count.empty})
+            post = page_records.ThreadPage(
+                post=page.post, fields={name: count for name, count in fields.items() if not count.empty}
+            )
             self._note("post", [page.post], f"opening post of thread {thread.id}", post)
         own = {name: count for name, count in page.fields.items() if name in type(self._site.pages.comments.fields).model_fields}
         read = msgspec.structs.replace(page, fields=own)
@@ -161,7 +163,7 @@ class Trial:
             await self._more(forum, thread, page.left_out[0])
         return page
 
-    def _faults(self, thread: ListedThread, page: read_page.CommentsPage) -> list[str]:
+    def _faults(self, thread: ListedThread, page: page_records.CommentsPage) -> list[str]:
         seen = seen_without_file(self._response)
         text = self._response.text if seen is not None else ""
         return list(faults_of_thread(thread, page, self._titles, seen, text))
@@ -191,7 +193,7 @@ class Trial:
     async def _more(self, forum: str, thread: ListedThread, left_out: MoreComments) -> None:
         """Try the first of the pages with comments that the thread's page leaves out."""
         asked = Asked(kind="more", forum=forum, thread=thread.id, url=thread.url, comment=left_out.comment, more=left_out.more)
-        page: read_page.CommentsPage | None = await self._read(self._site.url(**asked.names), asked)
+        page: page_records.CommentsPage | None = await self._read(self._site.url(**asked.names), asked)
         if page:
             nothing = None if page.comments else "no rows: look at `rows` of [pages.more]"
             self._note("more", page.comments, f"comments that the page of thread {thread.id} leaves out", page, nothing)
@@ -205,14 +207,14 @@ class Trial:
         elif page and (faults := self._faults(thread, page)):
             self.tried.append(TriedPage(kind="comments", url=self._url, problem="; ".join(faults)))
 
-    def _of_board(self, page: read_page.CommentsPage, forum: str) -> str | None:
+    def _of_board(self, page: page_records.CommentsPage, forum: str) -> str | None:
         """Return a hint where the next page is one of the board, whose pages some threads have in the trail above them."""
         if page.next is None or not forum:
             return None
         board, own, following = (urlsplit(one).path for one in (self._site.list_url(forum), self._url, page.next))
         return f"the next page is one of the board: look at `next` ({page.next})" if following == board != own else None
 
-    def _no_next(self, page: read_page.ListPage | read_page.CommentsPage) -> str | None:
+    def _no_next(self, page: page_records.ListPage | page_records.CommentsPage) -> str | None:
         second = second_page(self._response) if page.next is None and isinstance(self._response, HtmlResponse) else None
         address = second.replace("{page}", "2") if second else None
         return f"no next page was found, but there is a link to {address}: look at `next`" if address else None
@@ -273,4 +275,4 @@ def _field(kind: str, name: str, count: FieldCount, rows: Sequence[Any]) -> Trie
 
 
 def _count(record: Any, name: str) -> FieldCount:
-    return read_page.FieldCount(rows=1, empty=int(getattr(record, name) in (None, "", False)))
+    return page_records.FieldCount(rows=1, empty=int(getattr(record, name) in (None, "", False)))

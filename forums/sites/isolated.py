@@ -20,8 +20,7 @@ from scrapy.responsetypes import responsetypes
 from forum_reader.errors import PageGone, SiteError, UnreadablePage
 from forum_reader.jail import Jail, allow, serve
 from forum_reader.reading import read_page as reading
-from forum_reader.reading.page_rows import Asked
-from forum_reader.reading.read_page import PAGES, AnyPage
+from forum_reader.reading.page_records import PAGES, AnyPage, Asked
 from forum_reader.reading.reading_budget import TooMuchHere, strictly
 from forums.environment import Reading
 from redis_components.server.printable import in_words

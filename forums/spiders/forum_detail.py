@@ -10,7 +10,7 @@ import msgspec
 from scrapy import Request
 from scrapy.spidermiddlewares.httperror import HttpError
 
-from forum_reader.reading.read_page import CommentsPage, MoreComments, ThreadPage
+from forum_reader.reading.page_records import CommentsPage, MoreComments, ThreadPage
 from forums import FORUM_DETAIL
 from forums.breaker.middleware import MISSING, SiteBlocked
 from forums.breaker.missing import site_of_task

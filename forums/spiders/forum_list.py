@@ -10,7 +10,7 @@ import msgspec
 from scrapy import Request
 from scrapy.spidermiddlewares.httperror import HttpError
 
-from forum_reader.reading.read_page import IndexPage, ListedForum, ListedThread, ListPage
+from forum_reader.reading.page_records import IndexPage, ListedForum, ListedThread, ListPage
 from forums import FORUM_DETAIL, FORUM_LIST
 from forums.breaker.missing import site_of_task
 from forums.records.stored import FrontRow, Marks

@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from forum_reader.reading.page_rows import RecentMessage
-from forum_reader.reading.read_page import ListedThread
+from forum_reader.reading.page_records import ListedThread, RecentMessage
 from forums.records.stored import MOST_KEPT, FrontRow, Marks, is_believable
 from forums.state.database_state import ThreadRecord
 

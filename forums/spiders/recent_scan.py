@@ -10,8 +10,7 @@ import msgspec
 from scrapy import Request
 from scrapy.utils.asyncio import sleep
 
-from forum_reader.reading.page_rows import RecentMessage, RecentPage
-from forum_reader.reading.read_page import ReadComment, ReadPost
+from forum_reader.reading.page_records import ReadComment, ReadPost, RecentMessage, RecentPage
 from forums.records.stored import Marks, read_marks
 from forums.records.tasks_and_items import (
     RECENT,

@@ -20,7 +20,8 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from forum_reader.reading.read_page import NO_SIGN, ListedThread
+from forum_reader.reading.page_records import ListedThread
+from forum_reader.reading.read_page import NO_SIGN
 from forums.records.stored import TRAIL, FrontRow, Marks, front_of, retitled, vanished
 from forums.records.tasks_and_items import ListMode, PostTask, stamp
 from forums.state.database_state import ThreadRecord

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from forum_reader.reading.read_page import MoreComments, ReadComment, ReadPost
+from forum_reader.reading.page_records import MoreComments, ReadComment, ReadPost
 from forums.records.tasks_and_items import Part, ReadMode, now_in_reading
 
 

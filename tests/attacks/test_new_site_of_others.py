@@ -13,7 +13,7 @@ import pytest
 
 from cli.main import main
 from forum_reader.draft.draft_file import Draft, text_of
-from forum_reader.reading.read_page import ListedForum
+from forum_reader.reading.page_records import ListedForum
 from forums.sites import SiteError, load_site
 from tests.support.watched_site import Page, WatchedSite
 

@@ -17,8 +17,7 @@ from forum_reader.errors import NotAPage
 from forum_reader.readers.page_reader import read_page
 from forum_reader.reading import parse_body, reading_budget
 from forum_reader.reading import parse_body as xml_page
-from forum_reader.reading.page_rows import Asked
-from forum_reader.reading.read_page import CommentsPage
+from forum_reader.reading.page_records import Asked, CommentsPage
 from forum_reader.reading.reading_budget import TooMuchHere
 from forums.sites import PageGone, Site, UnreadablePage, isolated, load_site
 from forums.sites.http import fetch

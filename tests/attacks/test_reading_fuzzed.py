@@ -18,7 +18,7 @@ from scrapy.http import HtmlResponse, TextResponse
 
 from forum_reader.definition.layers import profile_names
 from forum_reader.reading import reading_budget
-from forum_reader.reading.page_rows import Asked
+from forum_reader.reading.page_records import Asked
 from forums.sites import Site, SiteError, UnreadablePage, isolated
 from forums.sites.load import load_file
 

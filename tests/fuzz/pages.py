@@ -21,7 +21,7 @@ from forum_reader.draft.page_sample import opened
 from forum_reader.errors import NotAPage, PageTooLarge
 from forum_reader.page.soft_block import verdict
 from forum_reader.readers.page_reader import read_page
-from forum_reader.reading.page_rows import Asked
+from forum_reader.reading.page_records import Asked
 from forum_reader.recognise.recognise import recognise
 from forums.sites import Site, SiteError, UnreadablePage, isolated
 from forums.sites.isolated import TooMuchHere

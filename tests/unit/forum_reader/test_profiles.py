@@ -21,8 +21,8 @@ from scrapy.http import HtmlResponse, TextResponse
 
 from forum_reader.definition.layers import PROFILES
 from forum_reader.errors import UnreadablePage
-from forum_reader.reading.page_rows import Asked, read_recent
-from forum_reader.reading.read_page import read_comments, read_index, read_list, read_more, read_thread
+from forum_reader.reading.page_records import Asked
+from forum_reader.reading.read_page import read_comments, read_index, read_list, read_more, read_recent, read_thread
 from forum_reader.recognise.recognise import guesses
 from forums.sites import Site, load_site
 

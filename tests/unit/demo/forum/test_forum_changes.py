@@ -14,7 +14,8 @@ from demo.forum.html_pages import HtmlPages
 from demo.forum.json_pages import JsonPages
 from demo.forum.words import Bodies, NoSuchPage, page_count
 from demo.forum.world import BURST_S, DAY_S, Mix, Size, World, liveliness, popularity
-from forum_reader.reading.read_page import ReadComment, read_comments, read_thread
+from forum_reader.reading.page_records import ReadComment
+from forum_reader.reading.read_page import read_comments, read_thread
 from forums.sites import load_site
 
 SIZE = Size(forums=3, threads=40, comments=6)

@@ -11,7 +11,8 @@ from forum_reader import FetchedPage, draft_site
 from forum_reader.definition import layers
 from forum_reader.definition.load import site_of
 from forum_reader.definition.page_requests import PageRequest
-from forum_reader.reading.read_page import ListedThread, read_comments, read_list
+from forum_reader.reading.page_records import ListedThread
+from forum_reader.reading.read_page import read_comments, read_list
 
 BASE = "http://board.example"
 WORDS = (

@@ -15,7 +15,8 @@ from forum_reader.dates.read_date import DateReader
 from forum_reader.definition import layers
 from forum_reader.definition.load import site_of
 from forum_reader.definition.page_requests import PageRequest
-from forum_reader.reading.read_page import ListedThread, read_comments, read_list
+from forum_reader.reading.page_records import ListedThread
+from forum_reader.reading.read_page import read_comments, read_list
 
 BASE = "http://board.example"
 FIRST = datetime(2026, 11, 1, 9, 0, 5, tzinfo=UTC)

@@ -11,8 +11,8 @@ from scrapy.http import HtmlResponse, TextResponse, XmlResponse
 from forum_reader.definition import layers
 from forum_reader.draft.draft_file import Draft, text_of
 from forum_reader.draft.paging_links import recent_of_profile
-from forum_reader.reading.page_rows import read_recent
-from forum_reader.reading.read_page import ListedForum
+from forum_reader.reading.page_records import ListedForum
+from forum_reader.reading.read_page import read_recent
 from forums.sites import load_site
 from forums.sites.http.fetch import Visitor
 

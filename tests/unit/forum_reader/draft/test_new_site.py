@@ -25,8 +25,8 @@ from forum_reader.draft.draft_file import Draft, preview, text_of
 from forum_reader.draft.explore import MOST_PAGES, Explorer
 from forum_reader.draft.paging_links import recent_page
 from forum_reader.draft.wrapper import Wrapper, wrapper_of
-from forum_reader.reading.page_rows import read_recent
-from forum_reader.reading.read_page import ReadComment, ReadPost, read_comments, read_index, read_list
+from forum_reader.reading.page_records import ReadComment, ReadPost
+from forum_reader.reading.read_page import read_comments, read_index, read_list, read_recent
 from forums.sites import Site, load_site
 from forums.sites.http.fetch import Visitor
 from tests.support import unknown_forums

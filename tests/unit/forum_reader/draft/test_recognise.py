@@ -9,7 +9,7 @@ from scrapy.http import HtmlResponse
 
 from forum_reader.definition.layers import profile_names, profile_table
 from forum_reader.draft.draft_file import Draft, name_of, text_of
-from forum_reader.reading.read_page import ListedForum
+from forum_reader.reading.page_records import ListedForum
 from forum_reader.recognise.recognise import SURE, Recognise, guesses, recognise
 from forums.sites import load_site
 

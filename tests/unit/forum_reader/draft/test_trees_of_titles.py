@@ -13,7 +13,8 @@ from forum_reader.definition import layers
 from forum_reader.definition.load import site_of
 from forum_reader.definition.page_requests import PageRequest
 from forum_reader.definition.site import Site
-from forum_reader.reading.read_page import ListedThread, read_comments, read_list
+from forum_reader.reading.page_records import ListedThread
+from forum_reader.reading.read_page import read_comments, read_list
 from tests.support.message_trees import Message, classed, followups, in_divs, in_tables, thread
 
 BASE = "http://board.example"

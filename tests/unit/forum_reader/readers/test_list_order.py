@@ -14,7 +14,7 @@ from forum_reader.definition.load import site_of
 from forum_reader.definition.page_requests import PageRequest
 from forum_reader.page.records import PageKind, SeenLink, SeenPage
 from forum_reader.readers.file_faults import faults_of_list, is_by_creation
-from forum_reader.reading.read_page import ListedThread, ListPage
+from forum_reader.reading.page_records import ListedThread, ListPage
 from forums.sites.check import Trial
 from forums.sites.http.fetch import Visitor
 

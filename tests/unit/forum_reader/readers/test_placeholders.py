@@ -10,7 +10,8 @@ from scrapy.http import HtmlResponse
 
 from forum_reader.definition import layers
 from forum_reader.definition.load import site_of
-from forum_reader.reading.read_page import CommentsPage, read_comments
+from forum_reader.reading.page_records import CommentsPage
+from forum_reader.reading.read_page import read_comments
 
 FILE = """
 base_url = "http://x"

@@ -8,7 +8,8 @@ import pytest
 from scrapy.http import HtmlResponse, Request, TextResponse
 
 from forum_reader.page import soft_block
-from forum_reader.reading.read_page import CommentsPage, ListPage, read_comments, read_list
+from forum_reader.reading.page_records import CommentsPage, ListPage
+from forum_reader.reading.read_page import read_comments, read_list
 from forums.sites import Site, UnreadablePage
 from forums.sites.load import load_file
 

@@ -11,8 +11,8 @@ from scrapy.http import HtmlResponse, JsonResponse
 
 from forum_reader.definition import layers
 from forum_reader.definition.load import site_of
-from forum_reader.reading.page_rows import Asked
-from forum_reader.reading.read_page import CommentsPage, MoreComments, ReadComment, read
+from forum_reader.reading.page_records import Asked, CommentsPage, MoreComments, ReadComment
+from forum_reader.reading.read_page import read
 from forums.sites import Site, UnreadablePage
 from forums.spiders.thread_reading import MOST_LEFT_OUT, Reading, after_left_out, follow_left_out, next_left_out, with_left_out
 

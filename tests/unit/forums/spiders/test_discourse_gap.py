@@ -10,7 +10,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from scrapy.http import TextResponse
 
-from forum_reader.reading.page_rows import RecentPage, read_recent
+from forum_reader.reading.page_records import RecentPage
+from forum_reader.reading.read_page import read_recent
 from forums.records.stored import FrontRow, Marks
 from forums.sites import Site, load_site
 from forums.spiders.recent_messages import MOST_HELD, RecentPlan, RecentState, plan_recent

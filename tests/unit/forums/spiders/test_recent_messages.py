@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from forum_reader.reading.page_rows import RecentMessage
+from forum_reader.reading.page_records import RecentMessage
 from forums.records.stored import MOST_KEPT, FrontRow, Marks
 from forums.spiders.recent_messages import MOST_HELD, RecentPlan, RecentState, plan_recent, record_with
 from forums.spiders.scan_plan import Change

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forum_reader.reading.read_page import NO_SIGN, ListedThread
+from forum_reader.reading.page_records import ListedThread
+from forum_reader.reading.read_page import NO_SIGN
 from forums.records.stored import MOST_KEPT, Marks, front_of, marks_after, vanished
 from forums.records.tasks_and_items import PostTask
 from forums.spiders.scan_plan import MOST_FED, Change, PagePlan, ScanState, change_of, checks_of, is_gap, plan_page
