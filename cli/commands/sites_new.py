@@ -16,7 +16,7 @@ from cli.access import first_answer
 from cli.names import visit_limits
 from cli.views.output import complain, echo, print_json, working
 from cli.views.tables import Columns, console, plain_table, shortened, show
-from forum_reader.definition import layers
+from forum_reader.definition import load
 from forum_reader.definition.origins import is_this_machine
 from forum_reader.draft.draft_file import Draft, Preview, name_of, text_of
 from forum_reader.draft.draft_site import Drafted, drafted
@@ -116,7 +116,7 @@ async def _drafted(
 ) -> Drafted:
 
     if profile is not None:
-        check_choice("--profile", profile, layers.profile_names())
+        check_choice("--profile", profile, load.profile_names())
     limits = visit_limits(url)
     async with Visitor(obey_robots=obey_robots, allow_private=allow_private, agent=agent or USER_AGENT, limits=limits) as visitor:
         known = partial(Draft, name=name, obey_robots=obey_robots, allow_private=allow_private, agent=agent)

@@ -23,7 +23,7 @@ from pydantic import (
 
 from forum_reader.dates.post_calendar import check_language
 from forum_reader.errors import SiteError
-from forum_reader.recognise.recognise import Recognise
+from forum_reader.recognise.page_marks import Recognise
 
 from . import page_requests
 from .origins import Place, place_of

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from forum_reader.definition import layers
+from forum_reader.definition import load
 from forum_reader.definition.load import site_of
 from forum_reader.definition.origins import is_this_machine
 from forum_reader.errors import FetchFailed, SiteError
@@ -293,7 +293,7 @@ class Preview(NamedTuple):
 
 def site_of_draft(draft: Draft) -> Site:
     """Return the site of a file with this content. Raises SiteError."""
-    return site_of(layers.read(Path(f"{draft.name}.toml"), tomllib.loads(text_of(draft))))
+    return site_of(load.read(Path(f"{draft.name}.toml"), tomllib.loads(text_of(draft))))
 
 
 async def preview_of(draft: Draft, get: Get) -> Preview:

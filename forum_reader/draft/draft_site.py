@@ -17,7 +17,7 @@ from urllib.robotparser import RobotFileParser
 
 import msgspec
 
-from forum_reader.definition import layers
+from forum_reader.definition import load
 from forum_reader.definition.load import site_of
 from forum_reader.definition.page_requests import PageRequest
 from forum_reader.errors import AnotherHost, FetchFailed, NoForum, ReaderError, SiteError
@@ -149,7 +149,7 @@ async def drafted(url: str, fetch: Fetch, known: partial[Draft], profile: str | 
 
 
 async def _found(url: str, fetch: Fetch, pages: _Pages, known: partial[Draft], profile: str | None) -> Drafted:
-    if profile is not None and profile not in (names := layers.profile_names()):
+    if profile is not None and profile not in (names := load.profile_names()):
         raise SiteError(f"profile {profile!r:.100} is unknown: profiles are {', '.join(names)}")
     response = await pages.get(url)
     if (why := refusal(response)) is not None:
@@ -165,7 +165,7 @@ async def _found(url: str, fetch: Fetch, pages: _Pages, known: partial[Draft], p
         shown = await preview_of(draft, pages.get)
         if shown.is_read:
             draft, shown = await _with_customs(draft, shown, pages)
-            recent = await recent_of_profile(fetch, layers.profile_table(chosen), draft.base_url, response)
+            recent = await recent_of_profile(fetch, load.profile_table(chosen), draft.base_url, response)
             draft = msgspec.structs.replace(draft, recent=recent)
         if profile or shown.is_right:
             return Drafted(draft, guess, shown, problem)
@@ -211,7 +211,7 @@ async def _by_profile(
     fetch: Fetch, profile: str, guess: Guess | None, response: TextResponse, known: partial[Draft]
 ) -> tuple[Draft, str | None]:
     """Return the draft by the profile of the software, and the reason why the index was not read whole."""
-    table = layers.profile_table(profile)
+    table = load.profile_table(profile)
     fixed = table.get("base_url")
     base_url = str(fixed or (guess.base_url if guess else base_of(response.url)))
     forums, can_discover, problem = await _forums(fetch, known.keywords["name"], profile, base_url)
@@ -271,7 +271,7 @@ async def _of_static_pages(response: TextResponse, pages: _Pages, known: partial
 
 async def _by_feeds(response: TextResponse, known: partial[Draft], pages: _Pages) -> Drafted:
     """Return the draft of a site of articles by the first of its feeds that is read, else by the first one."""
-    table = layers.profile_table(ARTICLES)["recognise"]
+    table = load.profile_table(ARTICLES)["recognise"]
     base_url = urljoin(response.url, "/")
     empty = known(profile=ARTICLES, software=table["about"], base_url=base_url.rstrip("/"))
     first = Drafted(empty, None, Preview([], None), None)
@@ -299,9 +299,9 @@ async def _forums(fetch: Fetch, name: str, profile: str, base_url: str) -> tuple
     """
     table = {"profile": profile, "base_url": base_url, "forums": ["?"]}
     refuse_variables(table)
-    site = site_of(layers.read(Path(f"{name}.toml"), table))
+    site = site_of(load.read(Path(f"{name}.toml"), table))
     if site.pages.index is None:
-        fixed = layers.profile_table(profile).get("forums", ())
+        fixed = load.profile_table(profile).get("forums", ())
         return tuple(ListedForum(id=forum, name=forum) for forum in fixed), False, None
     forums: dict[str, ListedForum] = {}
     url: str | None = site.url("index")

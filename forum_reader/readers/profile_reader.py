@@ -207,7 +207,7 @@ def _site(profile: str, host: str, language: str | None, *, of_posts: bool = Fal
 def _built(profile: str, language: str | None, *, of_posts: bool) -> Site | None:
     from pathlib import Path
 
-    from forum_reader.definition import layers
+    from forum_reader.definition import load
     from forum_reader.definition.fields import OWN_PROFILE
     from forum_reader.definition.load import site_of
 
@@ -216,6 +216,6 @@ def _built(profile: str, language: str | None, *, of_posts: bool) -> Site | None
         return site and _of_posts(site)
     try:
         own = {"profile": profile, "base_url": "https://forum.example", "forums": ["?"]}
-        return site_of(layers.read(Path("read.toml"), own | ({"language": language} if language else {})), OWN_PROFILE)
+        return site_of(load.read(Path("read.toml"), own | ({"language": language} if language else {})), OWN_PROFILE)
     except SiteError:
         return None

@@ -1,5 +1,4 @@
-"""Marks of a page that identify its software, apart from text that users wrote: the marks of `[recognise]` are searched only
-here.
+"""Marks that identify software: the table `[recognise]` of a profile, and the marks of a page, apart from text that users wrote.
 
 Text between tags is left out: "Powered by MyBB" may be in a post, and so may a link to another forum.
 """
@@ -8,13 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal, get_args
 from urllib.parse import urlsplit
 
+import regex
 from lxml import etree
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from forum_reader.definition.selectors import class_names
+from forum_reader.definition.selectors import PatternError, class_names, compile_pattern
 from forum_reader.reading.html_text import HIDDEN_TAGS
 from forum_reader.reading.parse_body import FRAME_TAGS, by_tag, markup_root
 
@@ -30,6 +31,7 @@ beginning of an HTML comment. `script`: text of a script. `credit`: host of one 
 attributes of <html> and <body>. `header`: `name: value` of the response, in lower case. `cookie`: name of a cookie that is set.
 """
 KINDS = frozenset(get_args(MarkKind))
+_WHOLE = frozenset({"class", "id", "data", "field", "credit"})  # kinds whose marks are matched as a whole
 
 _TO_SIGNS = bytes.maketrans(b"0123456789", b"#" * 10)
 _DATA = re.compile(r"data-(?<![a-z-]data-)[a-z][a-z-]*+=")  # letters first: `re` looks for these quickly
@@ -41,6 +43,67 @@ _LAST_LINKS = 40
 _IDS = etree.XPath("//@id", smart_strings=False)
 _STRING = etree.XPath("string()", smart_strings=False)
 _MARKED = ("a", "input", "script", "meta")  # whose attributes are marks
+
+
+class Recognise(BaseModel):
+    """Profiles: how `trawl sites new` recognises the software of a page, by several independent marks. A mark is a kind and a
+    regular expression, as in `class structItem`; kinds are those of `MarkKind`.
+    """
+
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
+
+    signatures: tuple[str, ...] = Field(default=(), description="marks that hardly any other software has: each counts 2")
+    hints: tuple[str, ...] = Field(default=(), description="further marks: each counts 1")
+    requires: tuple[str, ...] = Field(default=(), description="marks that this version always has; they do not count")
+    never: tuple[str, ...] = Field(default=(), description="marks that only another software or version has")
+    version: str | None = Field(default=None, description="a mark whose first group is the version")
+    software: str | None = Field(default=None, description="its name, the same in the profiles of all its versions")
+    html_profile: str | None = Field(
+        default=None, description="the profile that reads its HTML pages, where this one reads an API"
+    )
+    rank: int = Field(default=0, description="of several profiles that fit equally well the one of the highest rank is chosen")
+    base: str | None = Field(
+        default=None,
+        description="regular expression whose first group is the path of the forum's root; `/`: the host's, forums are paths",
+    )
+    forum: str | None = Field(
+        default=None,
+        description="regular expression for a forum's id (first group) in an address; else the list pages' address",
+    )
+    comment_ids: str | None = Field(
+        default=None,
+        description="XPath of the ids (numbers) of comments on a question or an answer, which `trawl read` shows below it",
+    )
+    about: str | None = Field(default=None, description="one line about the software")
+
+    @cached_property
+    def quick(self) -> frozenset[str]:
+        """Return the marks without those of scripts."""
+        return frozenset(mark for mark in (*self.signatures, *self.hints) if not mark.startswith("script "))
+
+    @field_validator("signatures", "hints", "requires", "never")
+    @classmethod
+    def _are_marks(cls, marks: tuple[str, ...]) -> tuple[str, ...]:
+        for mark in marks:
+            compiled_mark(mark)
+        return marks
+
+
+@lru_cache(maxsize=2048)
+def compiled_mark(mark: str) -> tuple[str, str, regex.Pattern[str] | None]:
+    """Return a mark's kind, and its text where it is plain and of a kind whose marks are whole words, else its expression."""
+    kind, _, expression = mark.partition(" ")
+    if kind not in KINDS or not expression:
+        raise ValueError(
+            f"{mark!r} must be a kind and a regular expression, as in 'class structItem': kinds are {', '.join(sorted(KINDS))}"
+        )
+    is_whole = kind in _WHOLE
+    if is_whole and re.escape(expression).replace("\\-", "-").replace("\\#", "#") == expression:
+        return kind, expression, None
+    try:
+        return kind, "", compile_pattern(f"^(?:{expression})$" if is_whole else expression, regex.MULTILINE)
+    except PatternError as exc:
+        raise ValueError(f"{mark!r} is not a regular expression: {exc}") from None
 
 
 class PageMarks:

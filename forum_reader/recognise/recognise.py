@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import re
 import re._parser as sre  # type: ignore[import-not-found]
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
 import msgspec
 import regex
-from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from forum_reader.definition import layers
-from forum_reader.definition.selectors import PatternError, compile_pattern
+from forum_reader.definition import load
 from forum_reader.errors import UnreadablePage
 from forum_reader.reading.reading_budget import Budget
 
-from .page_marks import KINDS, PageMarks
+from .page_marks import PageMarks, Recognise, compiled_mark
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,51 +30,6 @@ _MOST_S = 0.5  # for an expression and a page; a slower expression does not matc
 _LEAST = 3
 _MARGIN = 2
 _DOUBT = 0.7  # factor of the doubt for each unit of weight
-_WHOLE = frozenset({"class", "id", "data", "field", "credit"})  # kinds whose marks are matched as a whole
-
-
-class Recognise(BaseModel):
-    """Profiles: how `trawl sites new` recognises the software of a page, by several independent marks. A mark is a kind and a
-    regular expression, as in `class structItem`; kinds are in `forum_reader/recognise/page_marks.py`.
-    """
-
-    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
-
-    signatures: tuple[str, ...] = Field(default=(), description="marks that hardly any other software has: each counts 2")
-    hints: tuple[str, ...] = Field(default=(), description="further marks: each counts 1")
-    requires: tuple[str, ...] = Field(default=(), description="marks that this version always has; they do not count")
-    never: tuple[str, ...] = Field(default=(), description="marks that only another software or version has")
-    version: str | None = Field(default=None, description="a mark whose first group is the version")
-    software: str | None = Field(default=None, description="its name, the same in the profiles of all its versions")
-    html_profile: str | None = Field(
-        default=None, description="the profile that reads its HTML pages, where this one reads an API"
-    )
-    rank: int = Field(default=0, description="of several profiles that fit equally well the one of the highest rank is chosen")
-    base: str | None = Field(
-        default=None,
-        description="regular expression whose first group is the path of the forum's root; `/`: the host's, forums are paths",
-    )
-    forum: str | None = Field(
-        default=None,
-        description="regular expression for a forum's id (first group) in an address; else the list pages' address",
-    )
-    comment_ids: str | None = Field(
-        default=None,
-        description="XPath of the ids (numbers) of comments on a question or an answer, which `trawl read` shows below it",
-    )
-    about: str | None = Field(default=None, description="one line about the software")
-
-    @cached_property
-    def quick(self) -> frozenset[str]:
-        """Return the marks without those of scripts."""
-        return frozenset(mark for mark in (*self.signatures, *self.hints) if not mark.startswith("script "))
-
-    @field_validator("signatures", "hints", "requires", "never")
-    @classmethod
-    def _are_marks(cls, marks: tuple[str, ...]) -> tuple[str, ...]:
-        for mark in marks:
-            _compiled(mark)
-        return marks
 
 
 class Guess(msgspec.Struct, frozen=True, kw_only=True):
@@ -223,7 +176,7 @@ class _Page:
             return False
         known = self._known.get(mark)
         if known is None:
-            kind, _, pattern = _compiled(mark)
+            kind, _, pattern = compiled_mark(mark)
             known = self._known[mark] = pattern is None or self._matches(kind, pattern)
         return known
 
@@ -267,7 +220,7 @@ def _marks() -> tuple[dict[str, tuple[dict[str, str], list[tuple[str, str]]]], l
     scripts: list[str] = []
     every = (mark for _, table in _tables() for mark in (*table.signatures, *table.hints, *table.never, *table.requires))
     for mark in dict.fromkeys(every):
-        kind, text, pattern = _compiled(mark)
+        kind, text, pattern = compiled_mark(mark)
         if kind == "script":
             scripts.append(mark)
         elif pattern is None:
@@ -280,7 +233,7 @@ def _marks() -> tuple[dict[str, tuple[dict[str, str], list[tuple[str, str]]]], l
 @cache
 def _tables() -> tuple[tuple[str, Recognise], ...]:
     """Return the tables of the profiles that have marks other than of scripts."""
-    named = ((name, layers.profile_table(name)) for name in layers.profile_names())
+    named = ((name, load.profile_table(name)) for name in load.profile_names())
     tables = ((name, Recognise.model_validate(table.get("recognise", {}))) for name, table in named)
     return tuple((name, table) for name, table in tables if table.quick)
 
@@ -288,26 +241,9 @@ def _tables() -> tuple[tuple[str, Recognise], ...]:
 def _version(table: Recognise, page: PageMarks) -> str | None:
     if table.version is None:
         return None
-    kind, _, pattern = _compiled(table.version)
+    kind, _, pattern = compiled_mark(table.version)
     match = next(_found(pattern or "", page.lines(kind)), None)
     return str(match[1]) if match else None
-
-
-@lru_cache(maxsize=2048)
-def _compiled(mark: str) -> tuple[str, str, regex.Pattern[str] | None]:
-    """Return a mark's kind, and its text where it is plain and of a kind whose marks are whole words, else its expression."""
-    kind, _, expression = mark.partition(" ")
-    if kind not in KINDS or not expression:
-        raise ValueError(
-            f"{mark!r} must be a kind and a regular expression, as in 'class structItem': kinds are {', '.join(sorted(KINDS))}"
-        )
-    is_whole = kind in _WHOLE
-    if is_whole and re.escape(expression).replace("\\-", "-").replace("\\#", "#") == expression:
-        return kind, expression, None
-    try:
-        return kind, "", compile_pattern(f"^(?:{expression})$" if is_whole else expression, regex.MULTILINE)
-    except PatternError as exc:
-        raise ValueError(f"{mark!r} is not a regular expression: {exc}") from None
 
 
 def base_of(url: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from forum_reader.definition import layers
+from forum_reader.definition import load
 from forum_reader.definition.load import site_of
 from forum_reader.definition.site import Site
 from forum_reader.errors import SiteError
@@ -149,19 +149,19 @@ def load_file(path: Path) -> Site:
     return site
 
 
-def _layers_of(path: Path) -> layers.Layers:
+def _layers_of(path: Path) -> load.Layers:
     """Return the content of a site file, merged over its profiles. Raises SiteFileError."""
     try:
         table = toml_table(path.read_text("utf-8"))
     except (OSError, ValueError) as exc:
         raise SiteFileError(f"{path}: cannot be read as TOML: {exc}") from exc
     try:
-        return layers.read(path, table)
+        return load.read(path, table)
     except SiteError as exc:
         raise SiteFileError(str(exc)) from exc
 
 
-def checked(read: layers.Layers) -> Site:
+def checked(read: load.Layers) -> Site:
     """Return the site that a file and its profiles describe, with what only this fleet can check. Raises SiteFileError."""
     try:
         return site_of(read, _CHECKS)

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from scrapy.http import HtmlResponse, TextResponse
 
-from forum_reader.definition.layers import profile_names
+from forum_reader.definition.load import profile_names
 from forum_reader.reading import reading_budget
 from forum_reader.reading.page_records import Asked
 from forums.sites import Site, SiteError, UnreadablePage, isolated

@@ -15,7 +15,7 @@ from protego import Protego
 from scrapy.http import Headers, HtmlResponse, TextResponse, XmlResponse
 
 from forum_reader.dates.read_date import DateReader
-from forum_reader.definition.layers import profile_names
+from forum_reader.definition.load import profile_names
 from forum_reader.definition.pages import PageKind
 from forum_reader.draft.page_sample import opened
 from forum_reader.errors import NotAPage, PageTooLarge

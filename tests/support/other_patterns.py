@@ -13,6 +13,7 @@ from forum_reader.draft.address_shape import shape_of
 from forum_reader.draft.boards import _pattern_of
 from forum_reader.draft.list_wrapper import _alone
 from forum_reader.recognise import recognise
+from forum_reader.recognise.page_marks import compiled_mark
 from forums.overview import why
 from redis_components.connection import _DIAGNOSES
 from tests.support.product_patterns import ROOT, Use
@@ -100,7 +101,7 @@ def of_profiles() -> list[Use]:
     found = [
         Use(f"mark {mark.split()[0]}", pattern.pattern, re.MULTILINE, ("search",))
         for mark in marks
-        if (pattern := recognise._compiled(mark)[2]) is not None  # else it is plain text
+        if (pattern := compiled_mark(mark)[2]) is not None  # else it is plain text
     ]
     for path in sorted(_PROFILES.glob("*.toml")):
         for key, value in _texts(tomllib.loads(path.read_text())):

@@ -19,7 +19,7 @@ import msgspec
 import pytest
 from scrapy.http import HtmlResponse, TextResponse
 
-from forum_reader.definition.layers import PROFILES
+from forum_reader.definition.load import PROFILES
 from forum_reader.errors import UnreadablePage
 from forum_reader.reading.page_records import Asked
 from forum_reader.reading.read_page import read_comments, read_index, read_list, read_more, read_recent, read_thread

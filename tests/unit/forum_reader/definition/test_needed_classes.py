@@ -12,7 +12,7 @@ import pytest
 from lxml import etree
 from parsel.selector import create_root_node
 
-from forum_reader.definition import layers
+from forum_reader.definition import load
 from forum_reader.definition.selectors import HtmlFinder, compiled
 from forum_reader.reading import reading_budget
 
@@ -51,7 +51,7 @@ def test_parts_that_are_left_out_would_find_nothing(page: Path) -> None:
 @lru_cache(maxsize=64)
 def finders(profile: str) -> tuple[HtmlFinder, ...]:
     """Of all selectors of a profile."""
-    file = layers.PROFILES / f"{profile}.toml"
+    file = load.PROFILES / f"{profile}.toml"
     tables = tomllib.loads(file.read_text("utf-8")).get("pages", {}) if file.exists() else {}
     found = []
     for text in set(texts_of(tables)):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forum_reader.definition import layers
+from forum_reader.definition import load
 from forum_reader.definition.load import site_of
 from forum_reader.definition.page_requests import apart, with_body
 from forums.sites import Site, SiteError
@@ -28,7 +28,7 @@ def site(listed: dict[str, object], comments: dict[str, object] | None = None, *
             "comments": {"format": "json", "rows": "rows", "fields": {"id": "id", "body": "b"}, **(comments or OF_THREADS)},
         },
     }
-    return site_of(layers.read(Path("books.toml"), table))
+    return site_of(load.read(Path("books.toml"), table))
 
 
 def test_a_form_is_sent_with_its_values_quoted() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from lxml import html
 
-from forum_reader.definition import layers
+from forum_reader.definition import load
 from forum_reader.draft.boards import MOST, addressed_forums
 
 BASE = "https://lists.example"
@@ -32,7 +32,7 @@ OWN = [
 
 @pytest.mark.parametrize(("profile", "path", "forum"), OWN, ids=[f"{name} {path}" for name, path, _ in OWN])
 def test_an_address_names_its_forum(profile: str, path: str, forum: str | None) -> None:
-    found = addressed_forums(layers.profile_table(profile), BASE, BASE + path, None)
+    found = addressed_forums(load.profile_table(profile), BASE, BASE + path, None)
     assert [one.id for one in found] == ([forum] if forum else [])
 
 
@@ -42,18 +42,18 @@ def page(*hrefs: str) -> html.HtmlElement:
 
 def test_links_name_forums_each_once_and_of_this_forum_alone() -> None:
     links = page("/go/python", "/go/python?p=2", "https://evil.example/go/evil", "/about", "http://[", "/go/%0aline", "/go/中文")
-    found = addressed_forums(layers.profile_table("v2ex"), BASE, f"{BASE}/", links)
+    found = addressed_forums(load.profile_table("v2ex"), BASE, f"{BASE}/", links)
     assert [(one.id, one.name) for one in found] == [("python", "Name of /go/python"), ("中文", "Name of /go/中文")]
 
 
 def test_a_threads_page_names_the_forum_above_its_posts() -> None:
-    found = addressed_forums(layers.profile_table("v2ex"), BASE, f"{BASE}/t/1", page("/go/python", "/go/other"))
+    found = addressed_forums(load.profile_table("v2ex"), BASE, f"{BASE}/t/1", page("/go/python", "/go/other"))
     assert [one.id for one in found] == ["python"]
 
 
 def test_no_page_names_more_forums_than_a_file_can_be_read_with() -> None:
     many = page(*(f"/go/n{number}" for number in range(MOST + 50)))
-    assert len(addressed_forums(layers.profile_table("v2ex"), BASE, f"{BASE}/", many)) == MOST
+    assert len(addressed_forums(load.profile_table("v2ex"), BASE, f"{BASE}/", many)) == MOST
 
 
 def test_where_any_address_would_fit_none_does() -> None:

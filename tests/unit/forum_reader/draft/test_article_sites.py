@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from forum_reader.definition import layers
+from forum_reader.definition import load
 from forum_reader.definition.load import site_of
 from forum_reader.definition.page_requests import PageRequest
 from forum_reader.definition.site import Site
@@ -62,7 +62,7 @@ def fetch(request: PageRequest) -> FetchedPage:
 @pytest.fixture(scope="module")
 def site() -> Site:
     table = {"profile": "articles", "base_url": BASE, "forums": ["feed/", "atom/", "sitemap.xml"]}
-    return site_of(layers.read(Path("gazette.toml"), table))
+    return site_of(load.read(Path("gazette.toml"), table))
 
 
 def test_an_article_has_one_id_on_feeds_and_sitemaps(site: Site) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from forum_reader import FetchedPage, draft_site
-from forum_reader.definition import layers
+from forum_reader.definition import load
 from forum_reader.definition.load import site_of
 from forum_reader.definition.page_requests import PageRequest
 from forum_reader.reading.page_records import ListedThread
@@ -79,7 +79,7 @@ class Board:
 @pytest.mark.parametrize("link", ["Reply", "No.{}"])
 def test_a_boards_rows_are_its_threads_and_each_is_read_by_its_own_link(link: str) -> None:
     board = Board(link)
-    site = site_of(layers.read(Path("mine.toml"), tomllib.loads(draft_site(f"{BASE}/b/", fetch=board.fetch, name="mine"))))
+    site = site_of(load.read(Path("mine.toml"), tomllib.loads(draft_site(f"{BASE}/b/", fetch=board.fetch, name="mine"))))
 
     def listed() -> dict[str, ListedThread]:
         url = site.list_url(site.forums[0])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from forum_reader import FetchedPage, draft_site, read_page
-from forum_reader.definition import layers
+from forum_reader.definition import load
 from forum_reader.definition.load import site_of
 from forum_reader.definition.page_requests import PageRequest
 from forum_reader.draft import draft_site as plain_fetch
@@ -41,7 +41,7 @@ def test_a_forum_is_drafted_by_a_function_of_the_caller() -> None:
         text = forum.page(page.url.removeprefix(BASE))
         return FetchedPage(page.url, (text or "").encode(), status=200 if text else 404)
 
-    site = site_of(layers.read(Path("mine.toml"), tomllib.loads(draft_site(f"{BASE}/", fetch=fetch, name="mine"))))
+    site = site_of(load.read(Path("mine.toml"), tomllib.loads(draft_site(f"{BASE}/", fetch=fetch, name="mine"))))
     for board in site.forums:
         url = site.list_url(board)
         listed = read_list(site, fetch(PageRequest(url=url)), board)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from forum_reader import FetchedPage, draft_site
-from forum_reader.definition import layers
+from forum_reader.definition import load
 from forum_reader.definition.load import site_of
 from forum_reader.definition.page_requests import PageRequest
 from forum_reader.reading.read_page import read_comments, read_list
@@ -89,7 +89,7 @@ class Board:
 def test_all_threads_are_listed_and_each_is_read_whole(view: str, whole: str) -> None:
     board = Board(view, whole)
     text = draft_site(f"{BASE}/b/", fetch=board.fetch, name="mine")
-    site = site_of(layers.read(Path("mine.toml"), tomllib.loads(text)))
+    site = site_of(load.read(Path("mine.toml"), tomllib.loads(text)))
     listed = read_list(site, board.fetch(PageRequest(url=site.list_url(site.forums[0]))), site.forums[0]).threads
     assert {int(one.id): one.title for one in listed} == {one: board.title(one) for one in board.threads}
     for one in listed:

@@ -12,7 +12,7 @@ import pytest
 
 from forum_reader import FetchedPage, draft_site, read_page
 from forum_reader.dates.read_date import DateReader
-from forum_reader.definition import layers
+from forum_reader.definition import load
 from forum_reader.definition.load import site_of
 from forum_reader.definition.page_requests import PageRequest
 from forum_reader.reading.page_records import ListedThread
@@ -82,7 +82,7 @@ class Board:
 @pytest.mark.parametrize("form", ["%y/%m/%d(%a)%H:%M:%S", "%m/%d/%y (%a) %H:%M:%S"])
 def test_each_thread_is_read_from_its_first_words_on(form: str) -> None:
     board = Board(form)
-    site = site_of(layers.read(Path("mine.toml"), tomllib.loads(draft_site(f"{BASE}/b/", fetch=board.fetch, name="mine"))))
+    site = site_of(load.read(Path("mine.toml"), tomllib.loads(draft_site(f"{BASE}/b/", fetch=board.fetch, name="mine"))))
 
     def listed() -> dict[str, ListedThread]:
         url = site.list_url(site.forums[0])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from scrapy.http import HtmlResponse, TextResponse, XmlResponse
 
-from forum_reader.definition import layers
+from forum_reader.definition import load
 from forum_reader.draft.draft_file import Draft, text_of
 from forum_reader.draft.paging_links import recent_of_profile
 from forum_reader.reading.page_records import ListedForum
@@ -63,7 +63,7 @@ def test_a_feed_tells_which_threads_have_changed(
     head = f'<link rel="alternate" type="application/rss+xml" href="{feed}">'
     index = HtmlResponse(f"{HOST}{below}/", body=f"<html><head>{head}</head></html>".encode(), encoding="utf-8")
     visitor = Feeds(items)
-    recent = asyncio.run(recent_of_profile(visitor.get, layers.profile_table(profile), HOST + below, index))
+    recent = asyncio.run(recent_of_profile(visitor.get, load.profile_table(profile), HOST + below, index))
     assert recent is not None
     draft = Draft(
         name="x", profile=profile, software="x", base_url=HOST + below, forums=(ListedForum(id="1", name="n"),), recent=recent
@@ -81,7 +81,7 @@ def test_software_that_has_such_a_page_or_needs_more_than_an_id(profile: str) ->
     head = '<link rel="alternate" type="application/rss+xml" href="/feed">'
     index = HtmlResponse(f"{HOST}/", body=f"<html><head>{head}</head></html>".encode(), encoding="utf-8")
     items = "".join(f"<item><link>{HOST}/t/{n}</link></item>" for n in (7, 8, 9))
-    assert asyncio.run(recent_of_profile(Feeds(items).get, layers.profile_table(profile), HOST, index)) is None
+    assert asyncio.run(recent_of_profile(Feeds(items).get, load.profile_table(profile), HOST, index)) is None
 
 
 def test_a_feed_that_leads_to_other_pages_than_threads_is_none_of_them() -> None:
@@ -89,4 +89,4 @@ def test_a_feed_that_leads_to_other_pages_than_threads_is_none_of_them() -> None
     head = '<link rel="alternate" type="application/rss+xml" href="/forum.php?mod=rss">'
     index = HtmlResponse(f"{HOST}/", body=f"<html><head>{head}</head></html>".encode(), encoding="utf-8")
     items = "".join(f"<item><link>{HOST}/forum.php?mod=post&amp;tid={n}</link></item>" for n in (7, 8, 9))
-    assert asyncio.run(recent_of_profile(Feeds(items).get, layers.profile_table("discuz"), HOST, index)) is None
+    assert asyncio.run(recent_of_profile(Feeds(items).get, load.profile_table("discuz"), HOST, index)) is None

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from forum_reader import FetchedPage, draft_site
-from forum_reader.definition import layers
+from forum_reader.definition import load
 from forum_reader.definition.load import site_of
 from forum_reader.definition.page_requests import PageRequest
 from forum_reader.definition.site import Site
@@ -41,7 +41,7 @@ class Board:
 
     def drafted(self) -> tuple[Site, str]:
         text = draft_site(f"{BASE}/", fetch=self.fetch, name="mine")
-        return site_of(layers.read(Path("mine.toml"), tomllib.loads(text))), text
+        return site_of(load.read(Path("mine.toml"), tomllib.loads(text))), text
 
 
 def is_gone(site: Site, page: FetchedPage) -> bool:

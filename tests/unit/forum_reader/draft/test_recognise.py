@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from scrapy.http import HtmlResponse
 
-from forum_reader.definition.layers import profile_names, profile_table
+from forum_reader.definition.load import profile_names, profile_table
 from forum_reader.draft.draft_file import Draft, name_of, text_of
 from forum_reader.reading.page_records import ListedForum
-from forum_reader.recognise.recognise import SURE, Recognise, guesses, recognise
+from forum_reader.recognise.page_marks import Recognise
+from forum_reader.recognise.recognise import SURE, guesses, recognise
 from forums.sites import load_site
 
 FORUMS = Path(__file__).parents[3] / "fixtures/forums"

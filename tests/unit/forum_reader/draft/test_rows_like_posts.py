@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from forum_reader import FetchedPage, draft_site
-from forum_reader.definition import layers
+from forum_reader.definition import load
 from forum_reader.definition.load import site_of
 from forum_reader.definition.page_requests import PageRequest
 from forum_reader.reading.read_page import read_index, read_list
@@ -109,7 +109,7 @@ class Forum:
 def test_an_index_whose_boards_look_like_threads_is_the_index_of_all_boards(imported: Collection[str]) -> None:
     forum = Forum(imported)
     text = draft_site(f"{BASE}/", fetch=forum.fetch, name="mine")
-    site = site_of(layers.read(Path("mine.toml"), tomllib.loads(text)))
+    site = site_of(load.read(Path("mine.toml"), tomllib.loads(text)))
     index = read_index(site, forum.fetch(PageRequest(url=site.url("index"))))
     assert {one.id: one.name for one in index.forums} == BOARDS
     for board in BOARDS:

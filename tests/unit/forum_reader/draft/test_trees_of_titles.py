@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from forum_reader import FetchedPage, draft_site
-from forum_reader.definition import layers
+from forum_reader.definition import load
 from forum_reader.definition.load import site_of
 from forum_reader.definition.page_requests import PageRequest
 from forum_reader.definition.site import Site
@@ -67,7 +67,7 @@ class Board:
         return FetchedPage(page.url, (text or "").encode(), status=200 if text else 404, headers=HTML)
 
     def site(self) -> Site:
-        return site_of(layers.read(Path("mine.toml"), tomllib.loads(draft_site(f"{BASE}/board/", fetch=self.fetch, name="mine"))))
+        return site_of(load.read(Path("mine.toml"), tomllib.loads(draft_site(f"{BASE}/board/", fetch=self.fetch, name="mine"))))
 
     def listed(self, site: Site) -> list[ListedThread]:
         response = self.fetch(PageRequest(url=site.list_url(site.forums[0])))

@@ -12,7 +12,7 @@ import pytest
 from scrapy.http import HtmlResponse, TextResponse
 
 from forum_reader import FetchedPage, draft_site
-from forum_reader.definition import layers
+from forum_reader.definition import load
 from forum_reader.definition.load import site_of
 from forum_reader.definition.page_requests import PageRequest
 from forums.sites.check import Trial, TriedPage
@@ -56,7 +56,7 @@ class Stored(Visitor):
 
 
 def tried(name: str, table: dict[str, Any]) -> list[TriedPage]:
-    site = site_of(layers.read(Path("mine.toml"), table))
+    site = site_of(load.read(Path("mine.toml"), table))
     return asyncio.run(Trial(site, Stored(name)).run(None, None))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from scrapy.http import HtmlResponse
 
-from forum_reader.definition import layers
+from forum_reader.definition import load
 from forum_reader.definition.load import site_of
 from forum_reader.definition.page_requests import PageRequest
 from forum_reader.page.records import PageKind, SeenLink, SeenPage
@@ -71,7 +71,7 @@ def test_check_names_a_list_in_the_order_of_creation() -> None:
     for order, hint in (("activity", 'write `order = "created"`'), ("created", None)):
         table = tomllib.loads(text)
         table["pages"]["list"]["order"] = order
-        listed, *others = asyncio.run(Trial(site_of(layers.read(Path("mine.toml"), table)), Created()).run(None, None))
+        listed, *others = asyncio.run(Trial(site_of(load.read(Path("mine.toml"), table)), Created()).run(None, None))
         assert (listed.problem, [one.problem for one in others]) == (None, [None] * len(others))
         assert hint in (listed.hint or "") if hint else listed.hint is None
 

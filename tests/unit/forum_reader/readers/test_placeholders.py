@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from scrapy.http import HtmlResponse
 
-from forum_reader.definition import layers
+from forum_reader.definition import load
 from forum_reader.definition.load import site_of
 from forum_reader.reading.page_records import CommentsPage
 from forum_reader.reading.read_page import read_comments
@@ -34,7 +34,7 @@ body = "p"
 
 
 def page(rows: str, number: int = 1, opening: str = "") -> CommentsPage:
-    site = site_of(layers.read(Path("x.toml"), tomllib.loads(FILE)))
+    site = site_of(load.read(Path("x.toml"), tomllib.loads(FILE)))
     response = HtmlResponse("http://x/t/1", body=f"<body>{rows}".encode(), encoding="utf-8")
     return read_comments(site, response, "1", number, opening=opening)
 

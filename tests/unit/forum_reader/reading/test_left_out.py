@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from scrapy.http import HtmlResponse, JsonResponse
 
-from forum_reader.definition import layers
+from forum_reader.definition import load
 from forum_reader.definition.load import site_of
 from forum_reader.reading.page_records import Asked, CommentsPage, MoreComments, ReadComment
 from forum_reader.reading.read_page import read
@@ -26,7 +26,7 @@ def site(more: dict[str, Any], **comments: Any) -> Site:
         "comments": {"url": "/t/{thread}", "rows": ".post", "fields": FIELDS, **comments},
         "more": more,
     }
-    return site_of(layers.read(Path("books.toml"), {"base_url": "http://forum.example", "forums": ["7"], "pages": pages}))
+    return site_of(load.read(Path("books.toml"), {"base_url": "http://forum.example", "forums": ["7"], "pages": pages}))
 
 
 def of_html(made: Site, body: str, **asked: Any) -> Any:

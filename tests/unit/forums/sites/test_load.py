@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from forum_reader.definition import layers
-from forum_reader.definition import layers as old_keys
-from forum_reader.definition.layers import OWN
+from forum_reader.definition import load as definition
+from forum_reader.definition.load import OWN
 from forums.sites import SiteError, load, load_all, load_site, site_in_use, site_names, site_to_ask
 from forums.sites.http.politeness import headers_of
 from forums.sites.load import checked as site_of
@@ -61,7 +60,7 @@ def test_a_profile_is_overridden_key_by_key(folder: Path, tmp_path: Path, monkey
     (profiles / "new.toml").write_text(
         'profile = "old"\n[pages.list.fields]\nid = { regex = "/([0-9]+)" }\n[limits]\ndeep_pages = 7\n'
     )
-    monkeypatch.setattr(layers, "PROFILES", profiles)
+    monkeypatch.setattr(definition, "PROFILES", profiles)
     (folder / "books.toml").write_text(
         'profile = "new"\nbase_url = "http://x"\nforums = [1]\nlimits.deep_pages = 9\npages.list.fields.author = false\n'
     )
@@ -72,7 +71,7 @@ def test_a_profile_is_overridden_key_by_key(folder: Path, tmp_path: Path, monkey
     assert (fields.id.select, fields.id.regex, fields.author) == (("a::attr(href)",), "/([0-9]+)", None)
     assert site.recognise.hints == (), "a profile's marks are its own"
     (profiles / "old.toml").write_text('profile = "new"\n')
-    layers._table_in.cache_clear()  # a process reads a profile once
+    definition._table_in.cache_clear()  # a process reads a profile once
     with pytest.raises(SiteError, match="profiles go round in a circle"):
         load_site("books")
 
@@ -194,7 +193,7 @@ def test_a_fault_in_a_profile_names_the_profile(folder: Path, tmp_path: Path, mo
     profiles = tmp_path / "profiles"
     profiles.mkdir()
     (profiles / "generic.toml").write_text('[pages.list]\nurl = "/"\nrows = "li["\n')
-    monkeypatch.setattr(layers, "PROFILES", profiles)
+    monkeypatch.setattr(definition, "PROFILES", profiles)
     (folder / "books.toml").write_text(GOOD)
     with pytest.raises(SiteError, match=r"profiles/generic.toml: pages.list.rows = 'li\['"):
         load_site("books")
@@ -276,14 +275,14 @@ OLD_AND_NEW = [
 def test_old_words_of_politeness_are_limits_of_the_site_and_warn_once(
     folder: Path, old: str, meant: dict[str, Any], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(old_keys, "_warned", set())
+    monkeypatch.setattr(definition, "_warned", set())
     (folder / "books.toml").write_text(GOOD + old)
     asked = load_site("books").politeness.model_dump(exclude_unset=True)
     assert asked == meant
     (folder / "books.toml").write_text(GOOD + old + "\n")
     load_site("books")
     lines = [line.getMessage() for line in caplog.records]
-    assert len(lines) == sum(f"{key} = " in old for _, key in old_keys.LIMITS), "one for each key"
+    assert len(lines) == sum(f"{key} = " in old for _, key in definition.LIMITS), "one for each key"
     assert all(
         f"{folder}/books.toml: " in line and line.endswith("of all crawlers together for one release: rename it")
         for line in lines
@@ -327,7 +326,7 @@ def test_old_keys_of_pages_are_read_and_warn(folder: Path, caplog: pytest.LogCap
 def test_no_message_is_pydantics(folder: Path) -> None:
     """Its words are for programmers: "Input should be a valid dictionary or instance of FieldSpec"."""
     wrong: list[Any] = [5, 1.5, True, "x y", [], [1], {}, {"a": 1}, "2026-11-22"]
-    keys = [*leaves(layers.read(folder / "books.toml", tomllib.loads(GOOD)).values)]
+    keys = [*leaves(definition.read(folder / "books.toml", tomllib.loads(GOOD)).values)]
     keys += [loc[:depth] for loc in keys for depth in range(1, len(loc))]
     keys += [("schedule", "scan_budget_per_hour"), ("limits", "deep_pages"), ("politeness", "obey_robots")]
     said: list[str] = []
@@ -339,7 +338,7 @@ def test_no_message_is_pydantics(folder: Path) -> None:
                 inner = inner.setdefault(key, {}) if isinstance(inner.get(key, {}), dict) else inner
             inner[loc[-1]] = value
             try:
-                site_of(layers.read(folder / "books.toml", table))
+                site_of(definition.read(folder / "books.toml", table))
             except SiteError as error:
                 said += str(error).splitlines()
     assert len(said) > 100
