@@ -88,7 +88,7 @@ def addresses(text: str) -> list[str]:
     A site file decides about its own host. Of other hosts https is tried before http, on this machine the other way round. Raises
     ConfigError for another text.
     """
-    from forum_reader.definition.origins import is_this_machine, place_of
+    from forum_reader.definition.page_requests import is_this_machine, place_of
     from forums.sites import load_all
     from forums.sites.http.fetch import is_web_address
 

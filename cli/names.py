@@ -111,7 +111,7 @@ def visit_limits(url: str, site: str | None = None) -> VisitLimits | None:
 
     Of the site at `url`, which a site file may name.
     """
-    from forum_reader.definition.origins import place_of
+    from forum_reader.definition.page_requests import place_of
     from forums.sites import load_all
     from forums.sites.http.fetch import VisitLimits
     from redis_components.connection import connect

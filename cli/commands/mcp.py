@@ -178,7 +178,7 @@ def _target(text: str) -> list[str]:
 
 def _of_a_site(url: str) -> str:
     """Return the address if a site file names its place: a post must not lead an agent to other servers. Raises ConfigError."""
-    from forum_reader.definition.origins import place_of
+    from forum_reader.definition.page_requests import place_of
     from forums.sites import load_all
 
     if "://" not in url or not any(place_of(url) in site.places for site in load_all()[0]):

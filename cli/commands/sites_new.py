@@ -17,7 +17,7 @@ from cli.names import visit_limits
 from cli.views.output import complain, echo, print_json, working
 from cli.views.tables import Columns, console, plain_table, shortened, show
 from forum_reader.definition import load
-from forum_reader.definition.origins import is_this_machine
+from forum_reader.definition.page_requests import is_this_machine
 from forum_reader.draft.draft_file import Draft, Preview, name_of, text_of
 from forum_reader.draft.draft_site import Drafted, drafted
 from forum_reader.errors import AnotherHost

@@ -286,7 +286,7 @@ def watch(
         trawl watch forum.example.org
         trawl watch https://forum.example.org/board/ --contact you@example.org --no-browser
     """
-    from forum_reader.definition.origins import is_this_machine, place_of
+    from forum_reader.definition.page_requests import is_this_machine, place_of
     from forums.sites import load_all
 
     from .sites_new import write

@@ -26,8 +26,7 @@ from forum_reader.errors import SiteError
 from forum_reader.recognise.page_marks import Recognise
 
 from . import page_requests
-from .origins import Place, place_of
-from .page_requests import PageRequest, apart, with_body
+from .page_requests import PageRequest, Place, apart, place_of, with_body
 from .pages import Page, PageKind, Pages, RowsPage
 
 _STRICT = ConfigDict(defer_build=True, extra="forbid", frozen=True)

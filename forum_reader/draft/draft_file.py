@@ -15,7 +15,7 @@ import msgspec
 
 from forum_reader.definition import load
 from forum_reader.definition.load import site_of
-from forum_reader.definition.origins import is_this_machine
+from forum_reader.definition.page_requests import is_this_machine
 from forum_reader.errors import FetchFailed, SiteError
 from forum_reader.readers.file_faults import faults_of_list, faults_of_thread, is_by_creation, seen_without_file
 from forum_reader.reading.page_records import AnyPage, Asked, CommentsPage, ListPage

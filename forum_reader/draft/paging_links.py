@@ -12,7 +12,7 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 from parsel import Selector
 
-from forum_reader.definition.origins import place_of
+from forum_reader.definition.page_requests import place_of
 from forum_reader.definition.selectors import compiled
 from forum_reader.errors import FetchFailed, UnreadablePage
 from forum_reader.page.page_kind import is_same_thing

@@ -16,8 +16,8 @@ from lxml import etree
 from w3lib.html import get_base_url
 from w3lib.url import url_query_cleaner
 
-from forum_reader.dates.post_calendar import has_numeric_dates, known_language
-from forum_reader.dates.read_date import DateReader
+from forum_reader.dates.post_calendar import known_language
+from forum_reader.dates.read_date import DateReader, has_numeric_dates
 from forum_reader.definition import page_requests
 from forum_reader.definition.fields import KINDS, FieldSpec, Kind
 from forum_reader.definition.pages import Page

@@ -17,7 +17,7 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.misc import load_object
 
 from forum_reader.definition.fields import DISPENSABLE
-from forum_reader.definition.origins import elsewhere
+from forum_reader.definition.page_requests import elsewhere
 from forum_reader.page import soft_block
 from forum_reader.page.soft_block import BlockVerdict, Cause
 from forums.raw_pages import prune_here

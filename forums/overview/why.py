@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 import redis
 from sqlalchemy import Table, func, or_, select
 
-from forum_reader.definition.origins import place_of, shown
+from forum_reader.definition.page_requests import place_of, shown
 from forums import FORUM_DETAIL, FORUM_LIST
 from forums.sites import Site, load_all
 from forums.state.database_state import ThreadRecord, look_up

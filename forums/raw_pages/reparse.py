@@ -19,7 +19,7 @@ from scrapy import Request
 from scrapy.http import Headers, TextResponse
 from scrapy.responsetypes import responsetypes
 
-from forum_reader.definition.origins import elsewhere, place_of
+from forum_reader.definition.page_requests import elsewhere, place_of
 from forum_reader.page import soft_block
 from forum_reader.reading.page_records import Asked, CommentsPage, IndexPage, ReadPost, ThreadPage
 from forums.records.stored import Comment, Post

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from forum_reader.definition.origins import place_of, shown
+from forum_reader.definition.page_requests import place_of, shown
 from forums.records.stored import InvalidItem, parse, task_of_scan
 from forums.sites import SiteError
 from forums.sites.load import load_file

@@ -209,7 +209,7 @@ def test_a_new_site_of_known_software_is_written_listed_and_shown(
     assert user_agent(load_site("named")) == "trawl/0.1 (+ops@example.org)"
     code, _, err = trawl("new", f"{server.url}/board/", "--name", "other", "--contact", 'me"\n[x]')
     assert (code, "is neither an e-mail address nor a URL" in err) == (2, True)
-    monkeypatch.setattr("forum_reader.definition.origins.THIS_MACHINE", frozenset())
+    monkeypatch.setattr("forum_reader.definition.page_requests.THIS_MACHINE", frozenset())
     code, _, err = trawl("new", f"{server.url}/board/", "--name", "unnamed")
     assert (code, err.startswith("Warning: "), "--contact" in err) == (0, True, True)
     monkeypatch.setattr("cli.commands.sites_new._asked_contact", lambda trial: "asked@example.org")

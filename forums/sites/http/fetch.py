@@ -25,8 +25,7 @@ from w3lib.url import safe_url_string
 from yarl import URL
 
 from forum_reader import errors
-from forum_reader.definition.origins import THIS_MACHINE, elsewhere, place_of
-from forum_reader.definition.page_requests import PageRequest
+from forum_reader.definition.page_requests import THIS_MACHINE, PageRequest, elsewhere, place_of
 from forum_reader.definition.site import Site
 from forum_reader.errors import UnreadablePage
 from forum_reader.page.response import in_web_encoding

@@ -17,7 +17,7 @@ from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.url import add_http_if_no_scheme
 
-from forum_reader.definition.origins import elsewhere, may_have_secrets, place_of, shown
+from forum_reader.definition.page_requests import elsewhere, may_have_secrets, place_of, shown
 from forum_reader.errors import SiteError
 from forums.sites.load import allowance_of, load_all, site_in_use
 from redis_components.errors import ConfigError

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from forum_reader.definition.load import read, site_of
-from forum_reader.definition.origins import NOWHERE, elsewhere, may_have_secrets, place_of, shown
+from forum_reader.definition.page_requests import NOWHERE, elsewhere, may_have_secrets, place_of, shown
 from forum_reader.definition.site import Site
 from forums.sites import SiteError
 
