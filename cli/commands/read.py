@@ -19,9 +19,9 @@ from cli.views.output import counted, echo, print_json, working
 from cli.views.tables import echo_indented, shortened, show
 from forum_reader.errors import ReaderError
 from forum_reader.page.records import SeenPage, SeenPost
-from forum_reader.page.response import in_web_encoding
 from forum_reader.page.soft_block import refusal
 from forum_reader.readers.limited_reading import read_limited
+from forum_reader.reading.parse_body import in_web_encoding
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.printable import in_words
 

@@ -19,7 +19,7 @@ from lxml import etree
 from parsel.csstranslator import GenericTranslator, HTMLTranslator
 
 from forum_reader.errors import UnreadablePage
-from forum_reader.reading import reading_budget
+from forum_reader.reading import parse_body
 
 PatternError = regex.error
 
@@ -58,7 +58,7 @@ def _test(_: Any, text: Any, pattern: Any, flags: str = "") -> bool:
         compiled = compile_pattern(expression, regex.IGNORECASE if "i" in flags else 0)
     except PatternError as error:
         raise UnreadablePage(f"a selector takes {expression[:60]!r} for a regular expression: {error}") from None
-    return reading_budget.current().search(compiled, expression, subject) is not None
+    return parse_body.current().search(compiled, expression, subject) is not None
 
 
 def check_patterns(path: str) -> None:

@@ -18,8 +18,8 @@ from lxml import etree
 from forum_reader.definition.selectors import compiled
 from forum_reader.errors import FetchFailed, SiteError
 from forum_reader.reading.page_records import ListedForum
+from forum_reader.reading.parse_body import strictly
 from forum_reader.reading.read_page import read_index
-from forum_reader.reading.reading_budget import strictly
 
 from .address_shape import AddressShape, address_of, shape_of, target_of
 from .element_selectors import NAME, has_class, words_of

@@ -19,8 +19,8 @@ from forum_reader.definition.page_requests import is_this_machine
 from forum_reader.errors import FetchFailed, SiteError
 from forum_reader.readers.file_faults import faults_of_list, faults_of_thread, is_by_creation, seen_without_file
 from forum_reader.reading.page_records import AnyPage, Asked, CommentsPage, ListPage
+from forum_reader.reading.parse_body import strictly
 from forum_reader.reading.read_page import read
-from forum_reader.reading.reading_budget import strictly
 
 if TYPE_CHECKING:
     from forum_reader.definition.site import Site

@@ -21,12 +21,11 @@ from forum_reader.definition import load
 from forum_reader.definition.load import site_of
 from forum_reader.definition.page_requests import PageRequest
 from forum_reader.errors import AnotherHost, FetchFailed, NoForum, ReaderError, SiteError
-from forum_reader.page.response import Fetch, FetchedPage, TextResponse, in_web_encoding
+from forum_reader.page.response import Fetch, FetchedPage, TextResponse
 from forum_reader.page.soft_block import refusal
 from forum_reader.reading.page_records import ListedForum
-from forum_reader.reading.parse_body import markup_root
+from forum_reader.reading.parse_body import in_web_encoding, markup_root, strictly
 from forum_reader.reading.read_page import read_index
-from forum_reader.reading.reading_budget import strictly
 from forum_reader.recognise.recognise import Guess, base_of, guesses
 
 from .boards import addressed_forums, boards_below

@@ -22,8 +22,8 @@ from forum_reader.page.records import PageKind
 from forum_reader.readers.arrangement import arrange_unsure, arrange_wiki
 from forum_reader.readers.marked_places import inferred
 from forum_reader.readers.structure import PostPattern
+from forum_reader.reading.markup_limits import extraordinary
 from forum_reader.reading.parse_body import FRAME_TAGS, by_tag, read_at, root_of
-from forum_reader.reading.reading_budget import extraordinary
 
 from .address_shape import target_of
 

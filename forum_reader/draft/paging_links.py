@@ -16,7 +16,8 @@ from forum_reader.definition.page_requests import place_of
 from forum_reader.definition.selectors import compiled
 from forum_reader.errors import FetchFailed, UnreadablePage
 from forum_reader.page.page_kind import is_same_thing
-from forum_reader.reading.parse_body import markup_root, xml_of
+from forum_reader.reading.parse_body import markup_root
+from forum_reader.reading.xml_body import xml_of
 
 from .address_shape import target_of
 from .element_selectors import NAME, class_selectors, has_class

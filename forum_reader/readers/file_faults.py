@@ -12,8 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from forum_reader.page.records import PageKind, SeenPage
-from forum_reader.page.response import is_text
-from forum_reader.reading.parse_body import content_type
+from forum_reader.reading.parse_body import content_type, is_text
 from forum_reader.reading.read_page import SHARED
 
 from .page_reader import read_page

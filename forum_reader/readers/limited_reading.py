@@ -16,7 +16,7 @@ import msgspec
 from forum_reader.errors import PageTooLarge, ReaderError
 from forum_reader.jail import Jail, allow, serve
 from forum_reader.page.records import SeenPage
-from forum_reader.reading.reading_budget import extraordinary
+from forum_reader.reading.markup_limits import extraordinary
 
 from .page_reader import ORDINARY, read_page
 

@@ -30,8 +30,8 @@ from forum_reader.page.records import PageKind, Reader, SeenPage, SeenPost
 from forum_reader.page.response import FetchedPage
 from forum_reader.page.soft_block import ASKS_FOR_LOGIN, why_nothing
 from forum_reader.reading.html_text import shown_characters
+from forum_reader.reading.markup_limits import check_attributes
 from forum_reader.reading.parse_body import parsed
-from forum_reader.reading.reading_budget import check_attributes
 from forum_reader.recognise.page_marks import PageMarks
 
 from .arrangement import arrange_unsure, arrange_wiki

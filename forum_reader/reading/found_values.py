@@ -22,9 +22,9 @@ from forum_reader.definition import page_requests
 from forum_reader.definition.fields import KINDS, FieldSpec, Kind
 from forum_reader.definition.pages import Page
 from forum_reader.definition.selectors import Found, compile_pattern
-from forum_reader.page.response import is_text
+from forum_reader.reading.parse_body import is_text
 
-from . import parse_body, reading_budget
+from . import parse_body, xml_body
 from .html_text import PLACEHOLDER, WORDS, outermost, text_of, text_of_elements
 from .parse_body import read_at
 
@@ -92,7 +92,7 @@ def matched_part(pattern: str | None, value: str | None, join: str | None = None
     if pattern is None or value is None:
         return value
     compiled = compile_pattern(pattern)
-    match = compiled.search(value) if len(value) <= _QUICK else reading_budget.current().search(compiled, pattern, value)
+    match = compiled.search(value) if len(value) <= _QUICK else parse_body.current().search(compiled, pattern, value)
     if not match:
         return None
     if join is not None:
@@ -226,7 +226,7 @@ class FoundValues:
         found = outermost(found)
         elements = [one for one in found if isinstance(one, etree._Element)]
         if self._page.format == "xml":
-            found = [parse_body.markup_of(one) if isinstance(one, etree._Element) else one for one in found]
+            found = [xml_body.markup_of(one) if isinstance(one, etree._Element) else one for one in found]
         elif field.regex is None and len(elements) == len(found):
             text = text_of_elements(elements)
             return text or field.default, self._source(found) if name == "body" and self._with_html else None
@@ -239,8 +239,8 @@ class FoundValues:
         """Return a match as a string: the part that the field's regular expression takes."""
         if not isinstance(one, etree._Element):
             return matched_part(field.regex, string_of(one), field.join)
-        if self._page.format == "xml" and kind == "text" and parse_body.holds_markup(one):
-            return matched_part(field.regex, text_of(parse_body.markup_of(one)))
+        if self._page.format == "xml" and kind == "text" and xml_body.holds_markup(one):
+            return matched_part(field.regex, text_of(xml_body.markup_of(one)))
         if kind == "text" and next(one.iter("br"), None) is not None:
             return matched_part(field.regex, text_of_elements([one]), field.join)
         attribute = next((name for name in _ATTRIBUTES.get(kind, ()) if one.get(name) is not None), None)

@@ -18,19 +18,20 @@ from forum_reader.definition.page_requests import apart, with_body
 from forum_reader.definition.pages import Page, RowsPage
 from forum_reader.definition.selectors import Finder, Found, HtmlFinder, class_names, compiled
 from forum_reader.errors import PageGone, UnreadablePage
-from forum_reader.page.response import is_text
+from forum_reader.reading.parse_body import is_text
 
-from . import found_values, parse_body, reading_budget
+from . import found_values, parse_body
 from .found_values import FoundValues
 from .html_text import cut, inner_rows, left_out, outermost
 from .page_records import Asked, FieldCount
 from .parse_body import content_type, html_of, json_of, json_text, tree_of
+from .xml_body import xml_of
 
 if TYPE_CHECKING:
     from forum_reader.definition.site import Site
     from forum_reader.page.response import Response
 
-_ROOTS: dict[str, Callable[[Any], Any]] = {"json": json_of, "html": html_of, "xml": parse_body.xml_of}
+_ROOTS: dict[str, Callable[[Any], Any]] = {"json": json_of, "html": html_of, "xml": xml_of}
 _MOST_ROWS = 10_000  # of a page; an API's page of a whole long thread has 5,000
 
 
@@ -54,7 +55,7 @@ class Document:
         self.site = site
         self.page = page
         self.url = response.url
-        self._budget = reading_budget.begin(len(response.body))
+        self._budget = parse_body.begin(len(response.body))
         self._inner: dict[Any, list[Any]] = {}  # the rows within each row of HTML
         self.moving: set[str] = set()
         self._filled: dict[str, list[int]] = {}
@@ -366,7 +367,7 @@ def not_too_many(rows: list[Any]) -> list[Any]:
     """
     if len(rows) > _MOST_ROWS:
         raise UnreadablePage(f"has {len(rows):,} rows: no page of a forum has more than {_MOST_ROWS:,}")
-    reading_budget.check_rows(len(rows))
+    parse_body.check_rows(len(rows))
     return rows
 
 

@@ -1,7 +1,12 @@
-"""Parses the bytes of a page to JSON or a tree of elements, also of bytes that are neither. Raises UnreadablePage.
+"""Parses the bytes of a page to JSON or a tree of elements, also of bytes that are neither, and limits what reading it costs:
+processor time, characters of output, time in regular expressions. Raises UnreadablePage.
 
 A hostile page costs no more than its own parsing: a page that is larger, deeper or of more parts than a page of a forum is
 refused before time is spent on it, and characters that databases refuse (NUL, half of a surrogate pair) are replaced.
+
+A page of a forum is read in some 10 ms on the reactor's thread, which is blocked meanwhile. `strict` reading, in a crawler's
+reactor, raises `TooMuchHere` for a page that may take longer: it is read in a child process (`forums/sites/isolated.py`)
+under a limit of the kernel. The result of an ordinary page depends on no clock.
 """
 
 from __future__ import annotations
@@ -10,13 +15,13 @@ import codecs
 import json
 import math
 import re
-import zlib
-from contextlib import suppress
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from gzip import GzipFile
-from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
 
 import msgspec
 from lxml import etree
@@ -24,12 +29,23 @@ from w3lib.encoding import http_content_type_encoding
 
 from forum_reader.errors import UnreadablePage
 
-from .reading_budget import check_attributes, check_markup
+from .markup_limits import MOST_CHARACTERS, check_attributes, extraordinary
 
 if TYPE_CHECKING:
     from forum_reader.page.response import Response, TextResponse
 
+AnyResponse = TypeVar("AnyResponse", bound="Response")
 
+MOST_TIMES = 8
+"""Characters of output for each byte of a page: as text and as HTML, where `&` is `&amp;`."""
+LEAST_OUTPUT = 65_536
+"""Characters of output of the smallest page: a header above all rows may be read for each of them."""
+STRICT_CPU_S = 2.0
+"""Seconds of the reactor's thread for a page."""
+REGEX_S = 1.0
+"""Seconds for a page in regular expressions of its site file."""
+_NOTICED_S = 0.0001
+_MOST_ROWS_HERE = 2_000  # a tenth of a second; pages of forums have 20 to 300
 _MOST_ELEMENTS = 200_000  # a page of 100 long posts has 10,000
 _DEEPEST = 1_000  # levels; pages of forums have 30, browsers cut at 512, and libxml2 at 2,048
 _count = etree.XPath("count(//*)")
@@ -38,7 +54,145 @@ _is_too_deep = etree.XPath(f"boolean({'/*' * (_DEEPEST + 1)})")
 _NUL = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
 _YEARS = range(1991, 2100)  # of a page that was fetched, or stored; a server's clock may be wrong
 _REPLACED = "\ufffd"  # in place of bytes outside of the page's encoding
-_SHOWN = 60  # characters of a page that an error shows
+SHOWN = 60  # characters of a page that an error shows
+_BEGINNING = 4096  # bytes that Scrapy searches for the encoding
+_NAMED = re.compile(rb"charset|encoding", re.IGNORECASE)
+_NAMES = (
+    "ascii big5 big5hkscs cp037 cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258 cp437 cp850 cp852 cp855"
+    " cp857 cp858 cp860 cp861 cp862 cp863 cp864 cp865 cp866 cp869 cp874 cp932 cp949 cp950 euc_jisx0213 euc_jp euc_kr gb18030"
+    " gb2312 gbk hz iso2022_jp iso2022_jp_2 iso2022_kr iso8859-1 iso8859-10 iso8859-11 iso8859-13 iso8859-14 iso8859-15"
+    " iso8859-16 iso8859-2 iso8859-3 iso8859-4 iso8859-5 iso8859-6 iso8859-7 iso8859-8 iso8859-9 johab koi8-r koi8-t koi8-u"
+    " kz1048 mac-cyrillic mac-greek mac-latin2 mac-roman mac-turkish ptcp154 shift_jis shift_jisx0213 tis-620 utf-16"
+    " utf-16-be utf-16-le utf-32 utf-8 utf-8-sig"
+)
+WEB = frozenset(_NAMES.split())
+"""Names of Python's codecs, as `codecs.lookup(…).name`, for encodings of pages; each takes time linear in the length. A literal,
+as looking each of them up loads 74 modules.
+"""
+_strict: ContextVar[bool] = ContextVar("trawl_strict_reading", default=False)
+_budget: ContextVar[Budget | None] = ContextVar("trawl_reading_budget", default=None)
+
+
+class TooMuchHere(UnreadablePage):
+    """The page may take longer than a reactor can wait: it has to be read in a child process."""
+
+
+class Budget:
+    """Budget of one page of `size` bytes."""
+
+    def __init__(self, size: int, *, strict: bool) -> None:
+        self._most = MOST_TIMES * size + LEAST_OUTPUT
+        self._size = size
+        self._left = self._most
+        self._regex_s = REGEX_S
+        # Two clocks: the wall clock costs a tenth, and is never behind; where it shows too much, the CPU clock decides.
+        self._begun_at = time.perf_counter()
+        self._begun_cpu_s = time.thread_time()
+        self._most_s = STRICT_CPU_S if strict else float("inf")
+
+    def row(self, characters: int) -> None:
+        """Count a row of `characters` characters. Raises TooMuchHere, and UnreadablePage where the output is many times the
+        page's size.
+        """
+        self._left -= characters
+        if self._left < 0:
+            much = f"yields more than {self._most:,} characters out of {self._size:,} bytes"
+            raise UnreadablePage(f"{much}: a selector finds the same text again and again")
+        if time.perf_counter() - self._begun_at > self._most_s and self._spent_s() > self._most_s:
+            raise TooMuchHere(f"takes more than {STRICT_CPU_S:g} s to be read")
+
+    def _spent_s(self) -> float:
+        """Return the processor time spent on the page so far."""
+        return time.thread_time() - self._begun_cpu_s
+
+    def search(self, compiled: Any, pattern: str, text: str) -> Any:
+        """Return the match of a regular expression (of the package `regex`). Raises UnreadablePage where the page's time is
+        over.
+        """
+        begun = time.perf_counter()
+        try:
+            return compiled.search(text, timeout=self._regex_s)
+        except TimeoutError:
+            raise _endless(pattern, text) from None
+        finally:
+            if (spent := time.perf_counter() - begun) > _NOTICED_S:
+                self._spend(spent)
+
+    def _spend(self, seconds: float) -> None:
+        self._regex_s = max(self._regex_s - min(seconds, self._spent_s()), 0.001)
+
+
+def _endless(pattern: str, text: str) -> UnreadablePage:
+    shown = text[:SHOWN]
+    return UnreadablePage(f"the regular expression {pattern} does not come to an end on {shown!r}: simplify it")
+
+
+def begin(size: int) -> Budget:
+    """Begin the budget of the next page."""
+    budget = Budget(size, strict=_strict.get())
+    _budget.set(budget)
+    return budget
+
+
+def current() -> Budget:
+    """Return the budget of the page that is being read; outside of reading a separate one."""
+    return _budget.get() or Budget(0, strict=False)
+
+
+@contextmanager
+def strictly() -> Iterator[None]:
+    """Raise TooMuchHere from reading within, where a page may take too long for a reactor."""
+    token = _strict.set(True)
+    try:
+        yield
+    finally:
+        _strict.reset(token)
+        _budget.set(None)
+
+
+def check_markup(markup: str) -> None:
+    """Check HTML before it is parsed. Raises UnreadablePage, TooMuchHere."""
+    if not _strict.get():
+        check_attributes(markup)
+    elif (why := extraordinary(markup)) is not None:
+        if len(markup) <= MOST_CHARACTERS:  # else they are counted apart
+            check_attributes(markup)
+        raise TooMuchHere(why)
+
+
+def check_rows(count: int) -> None:
+    """Check the number of rows before they are read. Raises TooMuchHere."""
+    if _strict.get() and count > _MOST_ROWS_HERE:
+        raise TooMuchHere(f"has {count:,} rows")
+
+
+def is_text(response: Response) -> TypeGuard[TextResponse]:
+    """Return True if the content of a response is text."""
+    return hasattr(type(response), "encoding")
+
+
+def in_web_encoding(response: AnyResponse) -> AnyResponse:
+    """Return the response, or a copy whose text is read as if the page had not named its encoding."""
+    if not is_text(response) or not _may_name_one(response) or _is_of_the_web(response.encoding):
+        return response
+    try:
+        response.body.decode("utf-8")
+    except UnicodeDecodeError:
+        return cast("AnyResponse", response.replace(encoding="cp1252"))
+    return cast("AnyResponse", response.replace(encoding="utf-8"))
+
+
+def _may_name_one(response: Response) -> bool:
+    """Return True if the page may name its encoding: to look up an encoding that is not named decodes the page."""
+    begins = (response.headers.get("Content-Type") or b"") + response.body[:_BEGINNING]
+    return _NAMED.search(begins) is not None
+
+
+def _is_of_the_web(name: str) -> bool:
+    try:
+        return codecs.lookup(name).name in WEB
+    except (LookupError, ValueError):
+        return False
 
 
 def json_of(response: TextResponse) -> Any:
@@ -46,7 +200,7 @@ def json_of(response: TextResponse) -> Any:
     try:
         return json_text(_in_utf_8(response))
     except ValueError:
-        begins = " ".join(response.text[:_SHOWN].split())
+        begins = " ".join(response.text[:SHOWN].split())
         raise UnreadablePage(f"no JSON: {content_type(response)} that begins with {begins!r}") from None
 
 
@@ -175,78 +329,3 @@ def _finite(number: str) -> float | None:
 
 def _nothing(_: str) -> None:
     """Return None for NaN and Infinity, which are not JSON."""
-
-
-_GZIP = b"\x1f\x8b"
-_LARGEST = 50_000_000  # bytes; a sitemap has 50 MB at most
-_MARKUP = ("html", "text/html", "xhtml", "application/xhtml+xml")
-
-
-def xml_of(response: Response) -> Any:
-    """Return the root element of an XML page. Raises UnreadablePage for anything else."""
-    body = _decompressed(response)
-    check_markup(body.decode("utf-8", "replace"))
-    parser = etree.XMLParser(
-        recover=True,
-        resolve_entities=False,
-        no_network=True,
-        load_dtd=False,
-        huge_tree=False,
-        remove_comments=True,
-        remove_pis=True,
-    )  # fmt: skip
-    try:
-        root = etree.fromstring(body.lstrip(b"\xef\xbb\xbf \t\r\n") or b" ", parser)
-    except (etree.XMLSyntaxError, ValueError):
-        root = None
-    if root is None or not isinstance(root.tag, str) or _local(root.tag).lower() == "html":
-        begins = " ".join(body[:_SHOWN].decode("utf-8", "replace").split())
-        raise UnreadablePage(f"no XML: {content_type(response)} that begins with {begins!r}")
-    not_too_large(root)
-    for element in root.iter(etree.Element):
-        with suppress(ValueError):  # for `x:1`, which libxml2 accepts with an undeclared prefix; it keeps its name
-            element.tag = _local(element.tag)
-        for name in [name for name in element.keys() if name[:1] == "{"]:  # noqa: SIM118 - lxml's attributes are not a dict
-            value, plain = element.attrib.pop(name), _local(name)
-            if plain not in element.attrib:
-                element.attrib[plain] = value
-    return root
-
-
-def _local(name: str) -> str:
-    """Return the name in `{http://...}title`, and in `x:title` with an undeclared prefix."""
-    return name.rpartition("}")[2].rpartition(":")[2]
-
-
-def markup_of(element: Any) -> str:
-    """Return the HTML that an element holds: escaped, in a CDATA section, as its elements, or plain text."""
-    kind = element.get("type")
-    if len(element):
-        return "".join(etree.tostring(child, encoding="unicode", method="html") for child in element)
-    text = "".join(element.itertext())
-    return text if kind in (None, *_MARKUP) else _escaped(text)
-
-
-def holds_markup(element: Any) -> bool:
-    """Return True if Atom marks a text as HTML."""
-    return element.get("type") in _MARKUP
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def _decompressed(response: Response) -> bytes:
-    body = response.body
-    if not body.startswith(_GZIP):
-        return body
-    content, file = bytearray(), GzipFile(fileobj=BytesIO(body))
-    try:
-        while (part := file.read1(1 << 16)) and len(content) <= _LARGEST:
-            content += part
-    except (OSError, EOFError, zlib.error) as exc:
-        if not content:  # else its end is lost
-            raise UnreadablePage(f"no XML: compressed, and it cannot be decompressed: {type(exc).__name__}") from None
-    if len(content) > _LARGEST:
-        raise UnreadablePage(f"no XML: compressed, and it cannot be decompressed: it has more than {_LARGEST:,} bytes")
-    return bytes(content)

@@ -14,7 +14,7 @@ import msgspec
 
 from forum_reader.definition.pages import IndexPageSpec, MorePageSpec, RecentPageSpec, RowsPage, ThreadPageSpec
 from forum_reader.errors import UnreadablePage
-from forum_reader.page.response import in_web_encoding
+from forum_reader.reading.parse_body import in_web_encoding
 
 from .html_text import WORDS, parents_of
 from .page_records import (

@@ -14,7 +14,7 @@ import regex
 
 from forum_reader.definition import load
 from forum_reader.errors import UnreadablePage
-from forum_reader.reading.reading_budget import Budget
+from forum_reader.reading.parse_body import Budget
 
 from .page_marks import PageMarks, Recognise, compiled_mark
 

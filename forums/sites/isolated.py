@@ -1,7 +1,7 @@
 """Reads any page within limits: in this process if it is like pages of forums, else in a child process.
 
 Nothing interrupts libxml2 in the middle of a page, or an XPath in the middle of a tree. So a page that may take long
-(`reading_budget`) is read by `python -m forums.sites.isolated`, which the kernel ends after `cpu_s()` of processor
+(`parse_body`) is read by `python -m forums.sites.isolated`, which the kernel ends after `cpu_s()` of processor
 time, or at `MEMORY_BYTES`. Each process that needs one keeps one child (0.6 s to start it), which reads one page at a time.
 """
 
@@ -21,7 +21,7 @@ from forum_reader.errors import PageGone, SiteError, UnreadablePage
 from forum_reader.jail import Jail, allow, serve
 from forum_reader.reading import read_page as reading
 from forum_reader.reading.page_records import PAGES, AnyPage, Asked
-from forum_reader.reading.reading_budget import TooMuchHere, strictly
+from forum_reader.reading.parse_body import TooMuchHere, strictly
 from forums.environment import Reading
 from redis_components.server.printable import in_words
 from workers.process.run_module import own_module

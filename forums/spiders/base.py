@@ -21,7 +21,7 @@ from forum_reader.definition.page_requests import with_body
 from forum_reader.readers.file_faults import faults_of_list, faults_of_thread, seen_without_file
 from forum_reader.reading.found_values import matched_part
 from forum_reader.reading.page_records import Asked, CommentsPage, ListedThread, ListPage, MoreComments
-from forum_reader.reading.reading_budget import TooMuchHere
+from forum_reader.reading.parse_body import TooMuchHere
 from forums.breaker.middleware import watch_of
 from forums.records import FORUM_WRITER
 from forums.records.tasks_and_items import NEWEST_FIELDS, file_digest

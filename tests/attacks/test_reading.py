@@ -15,7 +15,7 @@ from protego import Protego
 from scrapy.http import HtmlResponse
 
 from forum_reader.definition.selectors import compiled
-from forum_reader.reading import reading_budget
+from forum_reader.reading import parse_body
 from forum_reader.reading.found_values import matched_part
 from forum_reader.reading.read_page import read_comments, read_list
 from forums.sites import Site, UnreadablePage
@@ -55,7 +55,7 @@ def test_no_page_costs_more_than_its_size(site: Site, make: Callable[[int], str]
                 read.extend(value for name in row.__struct_fields__ if isinstance(value := getattr(row, name), str))
 
     assert cost(all_of_it) < LEAST_S + S_PER_MB * len(response.body) / 1e6
-    assert sum(map(len, read)) <= 2 * (reading_budget.MOST_TIMES * len(response.body) + reading_budget.LEAST_OUTPUT)
+    assert sum(map(len, read)) <= 2 * (parse_body.MOST_TIMES * len(response.body) + parse_body.LEAST_OUTPUT)
 
 
 def test_a_row_is_read_without_the_rows_within_it_whatever_the_site_file_says(site: Site) -> None:
@@ -123,8 +123,8 @@ def test_a_tree_that_the_parser_would_cut_short_is_refused(site: Site) -> None:
 
 @pytest.mark.parametrize("selector", ["//a[re:test(., '^(a|a)+$')]", "//a[re:test(., '^(a|a)+$', 'i')]"])
 def test_a_regular_expression_in_xpath_is_interrupted(selector: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("forum_reader.reading.reading_budget.REGEX_S", 0.05)
-    reading_budget.begin(100)
+    monkeypatch.setattr("forum_reader.reading.parse_body.REGEX_S", 0.05)
+    parse_body.begin(100)
     root = etree.HTML(f"<a>{'a' * 60}b</a>")
     with pytest.raises(UnreadablePage, match=r"regular expression \^\(a\|a\)\+\$ does not come to an end"):
         compiled("html", selector)(root)
@@ -139,12 +139,12 @@ def test_a_regular_expression_in_xpath_is_interrupted(selector: str, monkeypatch
 )
 def test_regular_expressions_in_xpath_find_what_lxml_found(selector: str, found: list[object]) -> None:
     root = etree.HTML("<a>x12y345</a><a>zz</a>")
-    reading_budget.begin(100)
+    parse_body.begin(100)
     assert [getattr(one, "text", one) for one in compiled("html", selector)(root)] == found
 
 
 def test_all_regular_expressions_of_a_page_share_their_time() -> None:
-    budget = reading_budget.begin(100)
+    budget = parse_body.begin(100)
     budget._regex_s = 0.0  # as after earlier texts
     with pytest.raises(UnreadablePage, match="does not come to an end"):
         matched_part("^(a|a)+$", "a" * 60 + "b")

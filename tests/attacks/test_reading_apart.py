@@ -15,10 +15,10 @@ from scrapy.http import HtmlResponse, TextResponse
 
 from forum_reader.errors import NotAPage
 from forum_reader.readers.page_reader import read_page
-from forum_reader.reading import parse_body, reading_budget
-from forum_reader.reading import parse_body as xml_page
+from forum_reader.reading import markup_limits, parse_body
 from forum_reader.reading.page_records import Asked, CommentsPage
-from forum_reader.reading.reading_budget import TooMuchHere
+from forum_reader.reading.parse_body import TooMuchHere
+from forum_reader.reading.xml_body import xml_of
 from forums.sites import PageGone, Site, UnreadablePage, isolated, load_site
 from forums.sites.http import fetch
 from forums.sites.http.fetch import FetchFailed
@@ -77,16 +77,16 @@ def test_a_tag_with_thousands_of_attributes_is_refused_before_any_reader_parses_
     with pytest.raises(FetchFailed, match=refused):  # `sites new`, `sites check` and probes
         fetch._response(URL, 200, sent, markup.encode())
     with pytest.raises(UnreadablePage, match=refused):
-        xml_page.xml_of(page(markup))
+        xml_of(page(markup))
 
 
 def test_what_is_no_attribute_is_not_counted_as_one() -> None:
     words = " ".join(f"a{n}" for n in range(20_000))
     for markup in (f"<script>a<b {words}</script>", f"<!-- <b {words}", f"<p title='<b {words}'>", f"<textarea><b {words}"):
-        reading_budget.check_attributes(f"<p>{markup}")
+        markup_limits.check_attributes(f"<p>{markup}")
     for markup in (f"<!--><b {words}>", f"<script {words}>", f"<script></script><b {words}", f"<!-- --!><b {words}>"):
         with pytest.raises(UnreadablePage):
-            reading_budget.check_attributes(f"<p>{markup}")
+            markup_limits.check_attributes(f"<p>{markup}")
 
 
 @pytest.mark.parametrize(("make", "size"), PAGES.values(), ids=PAGES.keys())
@@ -97,26 +97,26 @@ def test_whatever_the_page_the_reactor_waits_no_longer_than_it_can(site: Site, m
             isolated.here(site, page(make(size)), Asked(kind=kind, forum="2", thread="1", number=2))
         except UnreadablePage:
             continue
-    assert time.process_time() - begun < 2 * (reading_budget.STRICT_CPU_S + 1)
+    assert time.process_time() - begun < 2 * (parse_body.STRICT_CPU_S + 1)
 
 
 def test_what_a_small_page_can_hold_takes_the_parser_no_longer_than_the_reactor_can_wait(site: Site) -> None:
     begun = time.process_time()
     with pytest.raises(UnreadablePage, match="has no"):
         isolated.here(site, page("<p " + " ".join(f"{n:x}" for n in range(13_000)) + ">"), COMMENTS)
-    assert time.process_time() - begun < reading_budget.STRICT_CPU_S
+    assert time.process_time() - begun < parse_body.STRICT_CPU_S
 
 
 def test_pages_of_forums_are_read_here(monkeypatch: pytest.MonkeyPatch) -> None:
     pages = list(FIXTURES.rglob("*.html"))
     assert len(pages) > 20
-    monkeypatch.setattr(reading_budget, "_UNSEEN", 0)
-    assert [file for file in pages if reading_budget.extraordinary(file.read_text(errors="replace")) is not None] == []
+    monkeypatch.setattr(markup_limits, "_UNSEEN", 0)
+    assert [file for file in pages if markup_limits.extraordinary(file.read_text(errors="replace")) is not None] == []
 
 
 def test_a_large_page_is_read_apart_as_it_would_be_here(site: Site, reader: isolated.Reader) -> None:
     body = siblings(9_000) + '<div class="post" id="p77777"><div class="content">é <b>x</b></div></div>'
-    with pytest.raises(TooMuchHere), reading_budget.strictly():
+    with pytest.raises(TooMuchHere), parse_body.strictly():
         isolated.here(site, page(body + "<i>" * 20_000), COMMENTS)
     found = reader.read(site, page(body), COMMENTS)
     assert isinstance(found, CommentsPage)
@@ -196,11 +196,11 @@ PIECES = st.sampled_from(
 def test_no_tag_has_more_attributes_than_were_counted(markup: str) -> None:
     """The count is too high, and never too low, whatever libxml2 makes of the markup."""
     with pytest.MonkeyPatch.context() as small:
-        small.setattr(reading_budget, "_MOST_ATTRIBUTES", 4)
-        small.setattr(reading_budget, "_SHORT", 2)
-        small.setattr(reading_budget, "_UNSEEN", 0)
-        small.setattr(reading_budget, "_LONG_TAG", reading_budget.re.compile(r"<[A-Za-z][^>]{2,}"))
-        ordinary = reading_budget.extraordinary(markup) is None
+        small.setattr(markup_limits, "_MOST_ATTRIBUTES", 4)
+        small.setattr(markup_limits, "_SHORT", 2)
+        small.setattr(markup_limits, "_UNSEEN", 0)
+        small.setattr(markup_limits, "_LONG_TAG", markup_limits.re.compile(r"<[A-Za-z][^>]{2,}"))
+        ordinary = markup_limits.extraordinary(markup) is None
     root = etree.HTML(f"<p>{markup}")
     most = max(len(element.attrib) for element in root.iter(etree.Element))
     assert most <= 4 + 2 or not ordinary

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scrapy.http import HtmlResponse, TextResponse
 
 from forum_reader.definition.load import profile_names
-from forum_reader.reading import reading_budget
+from forum_reader.reading import parse_body
 from forum_reader.reading.page_records import Asked
 from forums.sites import Site, SiteError, UnreadablePage, isolated
 from forums.sites.load import load_file
@@ -92,7 +92,7 @@ def judge(sites: list[Site], response: TextResponse, syntax: str) -> None:
             read = sum(
                 len(value) for row in rows for name in row.__struct_fields__ if isinstance(value := getattr(row, name), str)
             )
-            assert read <= 2 * (reading_budget.MOST_TIMES * size + reading_budget.LEAST_OUTPUT), (site.name, kind, size)
+            assert read <= 2 * (parse_body.MOST_TIMES * size + parse_body.LEAST_OUTPUT), (site.name, kind, size)
 
 
 def for_minutes(run: Any) -> None:

@@ -75,7 +75,7 @@ BUILT: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "forum_reader/draft/list_wrapper.py:_token": lambda: [("search", _alone(one)) for one in ("12", "a-b")],
     "forum_reader/recognise/recognise.py:_found": list,  # marks and `base` of profiles, within a time: below
     "forum_reader/page/soft_block.py:": list,  # kept by its module
-    "forum_reader/reading/reading_budget.py:": list,  # kept by its module
+    "forum_reader/reading/markup_limits.py:": list,  # kept by its module
     "forums/storage/errors.py:storage_error": lambda: [("search", pattern) for pattern, _ in _fixes()],
     "workers/consumers/targets.py:_files": lambda: [("fullmatch", kind.pattern.pattern) for kind in targets.KINDS],
     "workers/environment/declaration.py:parse": lambda: [("fullmatch", r"-?\d{1,15}"), ("fullmatch", r"\d{1,9}(?:\.\d{1,9})?")],

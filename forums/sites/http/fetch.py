@@ -28,8 +28,8 @@ from forum_reader import errors
 from forum_reader.definition.page_requests import THIS_MACHINE, PageRequest, elsewhere, place_of
 from forum_reader.definition.site import Site
 from forum_reader.errors import UnreadablePage
-from forum_reader.page.response import in_web_encoding
-from forum_reader.reading.reading_budget import check_attributes
+from forum_reader.reading.markup_limits import check_attributes
+from forum_reader.reading.parse_body import in_web_encoding
 from forums.sites.load import allowance_of
 from redis_components.errors import TrawlError
 from redis_components.politeness.limits import LanePermits, default_lane, lane_names, retry_after_s

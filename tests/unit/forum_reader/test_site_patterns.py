@@ -10,7 +10,7 @@ import pytest
 from forum_reader.definition import selectors
 from forum_reader.draft import boards
 from forum_reader.errors import UnreadablePage
-from forum_reader.reading import found_values, reading_budget
+from forum_reader.reading import found_values, parse_body
 from forum_reader.recognise import recognise
 
 EVIL = "(?:a|aa)+$"
@@ -20,7 +20,7 @@ TEXT = "a" * 60 + "b"
 @pytest.fixture(autouse=True)
 def _a_short_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """The time itself is not measured: a tenth of it shows as well that there is an end."""
-    monkeypatch.setattr(reading_budget, "REGEX_S", 0.05)
+    monkeypatch.setattr(parse_body, "REGEX_S", 0.05)
     monkeypatch.setattr(recognise, "_MOST_S", 0.05)
 
 

@@ -14,7 +14,7 @@ from parsel.selector import create_root_node
 
 from forum_reader.definition import load
 from forum_reader.definition.selectors import HtmlFinder, compiled
-from forum_reader.reading import reading_budget
+from forum_reader.reading import parse_body
 
 FORUMS = Path(__file__).parents[3] / "fixtures" / "forums"
 PAGES = sorted(FORUMS.glob("*/*.html"))
@@ -39,7 +39,7 @@ def test_classes_that_a_match_needs(selector: str, needs: list[set[str]]) -> Non
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}-{page.stem}")
 def test_parts_that_are_left_out_would_find_nothing(page: Path) -> None:
     root = create_root_node(page.read_text("utf-8", "replace"), etree.HTMLParser)
-    reading_budget.begin(page.stat().st_size)  # that of the page which another test has read may be spent
+    parse_body.begin(page.stat().st_size)  # that of the page which another test has read may be spent
     names = frozenset(name for value in root.xpath("//@class") for name in value.split())
     for finder in finders(page.parent.name):
         fitting = finder.on_page(names)

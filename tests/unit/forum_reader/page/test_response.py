@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from scrapy.http import HtmlResponse
 
-from forum_reader.page.response import FetchedPage, in_web_encoding, is_text
+from forum_reader.page.response import FetchedPage
+from forum_reader.reading.parse_body import in_web_encoding, is_text
 
 URL = "http://forum.example/t/1"
 META = '<meta charset="{}"><p>Größe – 10 €</p>'

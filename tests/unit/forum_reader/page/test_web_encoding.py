@@ -9,7 +9,7 @@ from encodings.aliases import aliases
 import pytest
 from scrapy.http import HtmlResponse, Response
 
-from forum_reader.page.response import WEB, in_web_encoding
+from forum_reader.reading.parse_body import WEB, in_web_encoding
 
 ODD = ("punycode", "idna", "undefined", "unicode_escape", "raw_unicode_escape", "utf_7", "rot_13", "zlib_codec", "mbcs")
 

@@ -94,7 +94,7 @@ def test_html_out_of_bounds_is_refused(site: Site) -> None:
 
 
 def test_an_expression_that_does_not_come_to_an_end_is_named(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("forum_reader.reading.reading_budget.REGEX_S", 0.05)
+    monkeypatch.setattr("forum_reader.reading.parse_body.REGEX_S", 0.05)
     page = f'<div class="post" id="p1"><b class="author">{"x" * 5000}</b></div>'
     with pytest.raises(UnreadablePage, match=r"regular expression \^\(\?:x\+x\+\)\+y does not come to an end"):
         commented(site, page)

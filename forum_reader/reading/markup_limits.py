@@ -1,38 +1,17 @@
-"""Limits of reading one page: processor time, characters of output, time in regular expressions. Pure but for the clock.
-
-A page of a forum is read in some 10 ms on the reactor's thread, which is blocked meanwhile. `strict` reading, in a crawler's
-reactor, raises `TooMuchHere` for a page that may take longer: it is read in a child process (`forums/sites/isolated.py`)
-under a limit of the kernel. The result of an ordinary page depends on no clock.
-"""
+"""Limits of HTML before it is parsed, estimated from its markup: characters, tags, and attributes of a tag. Pure."""
 
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 from forum_reader.errors import UnreadablePage
 
-MOST_TIMES = 8
-"""Characters of output for each byte of a page: as text and as HTML, where `&` is `&amp;`."""
-LEAST_OUTPUT = 65_536
-"""Characters of output of the smallest page: a header above all rows may be read for each of them."""
-STRICT_CPU_S = 2.0
-"""Seconds of the reactor's thread for a page."""
-REGEX_S = 1.0
-"""Seconds for a page in regular expressions of its site file."""
-_NOTICED_S = 0.0001
-_SHOWN = 60
-
 # Limits of reading on the reactor: some times the largest of 52 pages of real forums (425,000 characters, 5,122 tags).
 _UNSEEN = 1 << 16  # characters that hold no more attributes than the parser needs 0.4 s for
-_MOST_CHARACTERS = 1 << 20
+MOST_CHARACTERS = 1 << 20
 _MOST_TAGS = 20_000
-_MOST_ROWS = 2_000  # a tenth of a second; pages of forums have 20 to 300
 _MOST_ATTRIBUTES = 4_000  # of a tag, an upper estimate: the parser needs their square, 20 ms
 _SHORT = 1_000  # characters without `>` that hold too few attributes to be counted
 _MOST_VALUES = 1_000  # values with a `>` that are examined one by one; pages of forums have 30
@@ -52,107 +31,11 @@ _TAG = re.compile(  # a comment, or the beginning of a tag; of some elements wha
 _END_OF_TEXT = {name: re.compile(rf"</{name}", re.IGNORECASE) for name in ("script", "style", "textarea", "title")}
 _NEXT_ATTRIBUTE = re.compile(rf"[ \t\n\f\r/]*+(?:(>)|{_ATTRIBUTE.pattern})")
 
-_strict: ContextVar[bool] = ContextVar("trawl_strict_reading", default=False)
-_budget: ContextVar[Budget | None] = ContextVar("trawl_reading_budget", default=None)
-
-
-class TooMuchHere(UnreadablePage):
-    """The page may take longer than a reactor can wait: it has to be read in a child process."""
-
-
-class Budget:
-    """Budget of one page of `size` bytes."""
-
-    def __init__(self, size: int, *, strict: bool) -> None:
-        self._most = MOST_TIMES * size + LEAST_OUTPUT
-        self._size = size
-        self._left = self._most
-        self._regex_s = REGEX_S
-        # Two clocks: the wall clock costs a tenth, and is never behind; where it shows too much, the CPU clock decides.
-        self._begun_at = time.perf_counter()
-        self._begun_cpu_s = time.thread_time()
-        self._most_s = STRICT_CPU_S if strict else float("inf")
-
-    def row(self, characters: int) -> None:
-        """Count a row of `characters` characters. Raises TooMuchHere, and UnreadablePage where the output is many times the
-        page's size.
-        """
-        self._left -= characters
-        if self._left < 0:
-            much = f"yields more than {self._most:,} characters out of {self._size:,} bytes"
-            raise UnreadablePage(f"{much}: a selector finds the same text again and again")
-        if time.perf_counter() - self._begun_at > self._most_s and self._spent_s() > self._most_s:
-            raise TooMuchHere(f"takes more than {STRICT_CPU_S:g} s to be read")
-
-    def _spent_s(self) -> float:
-        """Return the processor time spent on the page so far."""
-        return time.thread_time() - self._begun_cpu_s
-
-    def search(self, compiled: Any, pattern: str, text: str) -> Any:
-        """Return the match of a regular expression (of the package `regex`). Raises UnreadablePage where the page's time is
-        over.
-        """
-        begun = time.perf_counter()
-        try:
-            return compiled.search(text, timeout=self._regex_s)
-        except TimeoutError:
-            raise _endless(pattern, text) from None
-        finally:
-            if (spent := time.perf_counter() - begun) > _NOTICED_S:
-                self._spend(spent)
-
-    def _spend(self, seconds: float) -> None:
-        self._regex_s = max(self._regex_s - min(seconds, self._spent_s()), 0.001)
-
-
-def _endless(pattern: str, text: str) -> UnreadablePage:
-    shown = text[:_SHOWN]
-    return UnreadablePage(f"the regular expression {pattern} does not come to an end on {shown!r}: simplify it")
-
-
-def begin(size: int) -> Budget:
-    """Begin the budget of the next page."""
-    budget = Budget(size, strict=_strict.get())
-    _budget.set(budget)
-    return budget
-
-
-def current() -> Budget:
-    """Return the budget of the page that is being read; outside of reading a separate one."""
-    return _budget.get() or Budget(0, strict=False)
-
-
-@contextmanager
-def strictly() -> Iterator[None]:
-    """Raise TooMuchHere from reading within, where a page may take too long for a reactor."""
-    token = _strict.set(True)
-    try:
-        yield
-    finally:
-        _strict.reset(token)
-        _budget.set(None)
-
 
 def check_attributes(markup: str) -> None:
     """Refuse, before HTML is parsed, a tag of which the parser needs the square of its attributes. Raises UnreadablePage."""
     if len(markup) > _UNSEEN and most_attributes(markup) > _MOST_ATTRIBUTES and _attributes_of_a_tag(markup) > _MOST_ATTRIBUTES:
         raise UnreadablePage(f"has a tag with more than {_MOST_ATTRIBUTES:,} attributes: no page of a forum has")
-
-
-def check_markup(markup: str) -> None:
-    """Check HTML before it is parsed. Raises UnreadablePage, TooMuchHere."""
-    if not _strict.get():
-        check_attributes(markup)
-    elif (why := extraordinary(markup)) is not None:
-        if len(markup) <= _MOST_CHARACTERS:  # else they are counted apart
-            check_attributes(markup)
-        raise TooMuchHere(why)
-
-
-def check_rows(count: int) -> None:
-    """Check the number of rows before they are read. Raises TooMuchHere."""
-    if _strict.get() and count > _MOST_ROWS:
-        raise TooMuchHere(f"has {count:,} rows")
 
 
 def extraordinary(markup: str) -> str | None:
@@ -164,7 +47,7 @@ def extraordinary(markup: str) -> str | None:
     """
     if len(markup) <= _UNSEEN:
         return None
-    if len(markup) > _MOST_CHARACTERS:
+    if len(markup) > MOST_CHARACTERS:
         return f"has {len(markup):,} characters"
     if (tags := markup.count("<")) > _MOST_TAGS:
         return f"has {tags:,} tags"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from forum_reader.reading.reading_budget import extraordinary, most_attributes
+from forum_reader.reading.markup_limits import extraordinary, most_attributes
 
 WORDS = "and so on, " * 700
 FILLER = f"<p>{'text of a post ' * 8000}</p>"
