@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import redis
 import typer
@@ -24,11 +24,11 @@ from workers.fleet.holds import who
 from workers.fleet.sizes import declared_fleet
 from workers.jobs import jobs
 from workers.jobs.orders import pairs
+from workers.state.group_runs import GroupRun
 from workers.state.jobs import Job, Jobs, JobState
 
 LOOK_S = 0.5
-HINT_S = 5.0
-NO_PAGE = "no page yet: trawl status names what it lacks"
+Ends = TypeVar("Ends", Job, GroupRun)
 
 app = command_group()
 Name = Annotated[str, typer.Argument(metavar="JOB", help="Name or id of the job.")]
@@ -129,7 +129,7 @@ def show_job(name: Name, wait: Wait = False, as_json: AsJson = False) -> int:
     if job.ended_at:
         echo(f"ended {iso(job.ended_at)}")
     elif not job.figures.pages:
-        echo(NO_PAGE)
+        echo("no page yet: trawl status names what it lacks")
     return 0
 
 
@@ -157,19 +157,22 @@ def resume(
 
 def follow(client: redis.Redis, job: Job, *, as_json: bool) -> int:
     """Wait for the end of a job and show it; return the exit code."""
-    shown, hint_at = "", time.monotonic() + HINT_S
     if not as_json:
         echo(job.id)
-    while not job.state.ended:
-        time.sleep(LOOK_S)
-        job = jobs.find(client, job.id)
-        if not job.figures.pages and time.monotonic() > hint_at:
-            complain(NO_PAGE)
-            hint_at = math.inf
-        if not as_json and not job.state.ended and (line := job.sentence()) != shown:
-            complain(shown := line)
+    job = until_ended(job, lambda: jobs.find(client, job.id), as_json)
     report(as_json, jobs.job_fields(job), job.sentence())
     return 0 if job.state is JobState.FINISHED else 1
+
+
+def until_ended(one: Ends, again: Callable[[], Ends], as_json: bool) -> Ends:
+    """Wait until a job or run has ended, and return it; print how it goes, whenever that changes."""
+    shown = ""
+    while not one.state.ended:
+        time.sleep(LOOK_S)
+        one = again()
+        if not (as_json or one.state.ended) and (line := one.sentence()) != shown:
+            complain(shown := line)
+    return one
 
 
 def _end(client: redis.Redis, job: Job, wait: bool, as_json: bool, line: str) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Annotated
 
@@ -22,7 +21,7 @@ from workers.jobs.orders import pairs
 from workers.jobs.spider_list import project_spiders
 from workers.state.group_runs import GroupRun, GroupRuns, Verdict
 
-LOOK_S = 1.0
+from .job import until_ended
 
 app = command_group()
 Run = Annotated[str, typer.Argument(metavar="RUN", help="Id of the run; latest, or a group: the newest one.")]
@@ -180,12 +179,7 @@ def silence(
 
 def follow(client: redis.Redis, run: GroupRun, as_json: bool) -> int:
     """Wait for the end of a run and show it; return the exit code."""
-    shown = ""
-    while not run.state.ended:
-        time.sleep(LOOK_S)
-        run = runs.run_named(client, run.id)
-        if not as_json and (line := run.sentence()) != shown:
-            complain(shown := line)
+    run = until_ended(run, lambda: runs.run_named(client, run.id), as_json)
     _show(client, run, as_json)
     return 0 if all(Verdict(verdict).sound for verdict in run.counts) else 1
 
