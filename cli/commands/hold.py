@@ -164,22 +164,14 @@ def _hold(
         held = holds.hold(client, target, word, reason=reason, at_once=at_once)
         if word is HoldKind.STOP and Beats(client).look(server_time(client)).stalled:
             complain("no beat is running, so crawlers do not stop yet: start celery -A tasks beat")
-        _show(client, held, as_json, f"{_name(target)}: {word.state}; go on with: trawl resume {_typed(target)}")
+        _show(client, held, as_json, f"{_name(target)}: {word.state}, until trawl resume")
     return 0
-
-
-_TO_ADD = {  # each command has other options
-    "pause": "a service, --site NAME, or --all",
-    "drain": "a service, --site NAME, --node NAME, or --all",
-    "stop": "a service, or --all",
-    "resume": "what is held: a service, --site NAME, --node NAME, or --all; trawl status lists it",
-}
 
 
 def _target(services: list[str] | None, site: str | None, whole: bool, command: str) -> Target:
     """Return the target. Raises ConfigError where nothing is named."""
     if not (services or site or whole):
-        raise ConfigError(f"trawl {command} did nothing, because nothing was named: add {_TO_ADD[command]}")
+        raise ConfigError(f"trawl {command} did nothing, because nothing was named: trawl {command} --help has what may be")
     return Target(services=tuple(dict.fromkeys(services or ())), site=site or "", whole=whole)
 
 
@@ -188,13 +180,6 @@ def _name(target: Target) -> str:
     if target.site:
         return f"site {target.site} in {places}" if places else f"site {target.site}"
     return places or "the whole fleet"
-
-
-def _typed(target: Target) -> str:
-    """Return the target as it is typed."""
-    words = [*target.services]
-    words += ["--site", target.site] if target.site else []
-    return " ".join(words or ["--all"])
 
 
 def _show(client: redis.Redis, held: Sequence[Held], as_json: bool, outcome: str, *, resumed: bool = False) -> None:

@@ -238,16 +238,8 @@ def _welcome(size: dict[str, int], flower: FlowerAccess, page: PageAccess) -> li
         ("Redis", masked(redis_url())),
         ("logs", f"{logs.relative_to(here) if logs.is_relative_to(here) else logs}  (one for each crawler)"),
         ("size", sentence(size) or "no service is declared; jobs are served"),
-        ("next", f"{seed}trawl status --watch" if size else _first_spider()),
+        ("next", f"{seed}trawl status --watch" if size else "trawl job start SPIDER, or for ever: trawl services add SPIDER"),
     ]
-
-
-def _first_spider() -> str:
-    """Return the commands that run a spider of a project without services."""
-    spiders = sorted(project_spiders())
-    one = spiders[0] if spiders else "SPIDER"
-    more = f" (spiders: {len(spiders):,})" if len(spiders) > 1 else "" if spiders else " (this project has no spider yet)"
-    return f"trawl job start {one}, or for ever: trawl services add {one}{more}"
 
 
 def api(

@@ -229,7 +229,7 @@ def test_a_crawl_outside_of_the_fleet_can_be_paused_and_with_it_any_site(redis_c
 def test_the_commands_say_what_they_did_and_how_to_end_it(trawl: Trawl, redis_client: redis.Redis) -> None:
     assert trawl("pause", "--site", "one", "--reason", "they asked")[:2] == (
         0,
-        "site one: paused; go on with: trawl resume --site one\n",
+        "site one: paused, until trawl resume\n",
     )
     code, out, _ = trawl("stop", "forum_detail", "--now", "--json")
     assert code == 0
@@ -245,7 +245,7 @@ def test_a_command_that_names_nothing_does_not_hit_the_whole_fleet(trawl: Trawl,
     for command in ("pause", "drain", "stop", "resume"):
         code, _, err = trawl(command)
         assert code == 2
-        assert err.startswith(f"trawl: trawl {command} did nothing, because nothing was named: add ")
+        assert err.startswith(f"trawl: trawl {command} did nothing, because nothing was named: ")
     assert said(redis_client) == []
 
 
