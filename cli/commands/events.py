@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import sys
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -12,13 +10,13 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich.cells import cell_len, set_cell_size
+from rich.text import Text
 
 from cli.access import redis_client, running_url
 from cli.names import check_site, parse_since
 from cli.views.options import AsJson, Newest, OnlySite, Since, command_group
-from cli.views.output import PIPE_WIDTH, complain, counted, echo, report
-from cli.views.tables import Columns, show
+from cli.views.output import complain, counted, echo, print_json
+from cli.views.tables import Columns, console, show
 from forums.events.alerts import alerts_as_rules
 from forums.events.cursors import Cursors
 from forums.events.expression import ROWS, Filter, Subject, Undecided, parse
@@ -33,7 +31,6 @@ from redis_components.server.url import impatient
 
 _LOOK_S = 1.0
 _STEP = 500
-_NARROWEST = 20
 
 app = command_group()
 
@@ -116,33 +113,22 @@ def _fits(wanted: Filter | None, event: Event) -> bool:
 
 
 def _show(event: Event, as_json: bool) -> None:
-    report(as_json, json.loads(msgspec.json.encode(event)), _line(event))
+    if as_json:
+        print_json(json.loads(msgspec.json.encode(event)))
+        return
+    for line in _lines(event):
+        console().print(Text(line), no_wrap=True, overflow="ellipsis")
 
 
-def _line(event: Event) -> str:
-    """Return one line that fits the terminal: time, type, place, author, and the beginning of the text; below it the address."""
-    width = shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else PIPE_WIDTH
-    at = event.stored_at.astimezone().strftime("%H:%M:%S")
+def _lines(event: Event) -> list[str]:
+    """Return time, type, place, author, and the beginning of the text; below them the address. A terminal shows what fits."""
+    is_crawled = event.row in ("post", "comment")
+    where = [f"{event.site}/{event.forum}" if event.forum else event.site, event.author or "-"] if is_crawled else [event.site]
+    text = ": ".join(filter(None, (event.title, event.text)))
     what = f"{event.type}{'?' if event.undecided else ''} {event.row}"
-    if event.row not in ("post", "comment"):
-        about = f"{at}  {what:<16}  {_in_line(event.site)}  {_in_line(event.text or '')}" if event.site else None
-        return _cut(about or f"{at}  {what:<16}  {_in_line(event.text or '')}", width)
-    where = f"{event.site}/{event.forum}" if event.forum else event.site
-    head = f"{at}  {what:<16}  {_in_line(where)}  {_in_line(event.author or '-')}"
-    title, text = _in_line(event.title or ""), _in_line(event.text or "")
-    rest = f"{title}: {text}" if title and text else title or text
-    first = _cut(f"{_cut(head, max(_NARROWEST, width // 2))}  {rest}", width)
-    return f"{first}\n  {_cut(_in_line(event.url), width - 2)}" if event.url else first
-
-
-def _in_line(text: str) -> str:
-    """Return the text without line breaks, and without characters that act on a terminal."""
-    return in_one_line(" ".join(text.split()))
-
-
-def _cut(text: str, width: int) -> str:
-    """Return the beginning that fits into `width` columns; a Chinese character takes two."""
-    return text if cell_len(text) <= width else set_cell_size(text, width - 1).rstrip() + "…"
+    about = "  ".join(" ".join(part.split()) for part in (*where, text) if part)
+    first = in_one_line(f"{event.stored_at.astimezone():%H:%M:%S}  {what:<16}  {about}")
+    return [first, f"  {in_one_line(event.url)}"] if event.url and is_crawled else [first]
 
 
 @app.command("list")
