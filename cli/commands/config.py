@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from cli.access import redis_client, running_url
 from cli.views.environment import Row, rows, unknown
@@ -31,18 +29,15 @@ def config() -> None:
 
     **Examples:**
 
-        trawl config show --origin
+        trawl config show
         trawl config check
         trawl config convert
     """
 
 
 @app.command("show")
-def show_variables(
-    with_origin: Annotated[bool, typer.Option("--origin", help="Also show where each value comes from.")] = False,
-    as_json: AsJson = False,
-) -> int:
-    """Show every TRAWL_* variable with its value; passwords are masked.
+def show_variables(as_json: AsJson = False) -> int:
+    """Show every TRAWL_* variable with its value and where that comes from; passwords are masked.
 
     A value comes from the environment, from the file that NAME_FILE names, from `.env` next to `scrapy.cfg`, from [fleet] of
     `trawl.toml`, or is the default. `trawl services show SERVICE` shows the same of a service's values. Alerts stand at the end.
@@ -50,12 +45,12 @@ def show_variables(
 
     **Examples:**
 
-        trawl config show --origin
+        trawl config show
         trawl config show --json | jq '.[] | select(.origin != "default")'
     """
     found = [*rows(), *_alerts()]
     columns: dict[str, Any] = {"variable": "variable", "value": lambda row: row.value or ("wrong" if row.fault else "")}
-    show(found, columns | ({"origin": "origin"} if with_origin else {}), as_json)
+    show(found, columns | {"origin": "origin"}, as_json)
     wrong = [row.fault for row in found if row.fault]
     for line in (*wrong, *unknown()):
         complain(line)
