@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import redis
 
 from redis_components.admin.inspector import CrawlRecords
-from redis_components.errors import ConfigError, TrawlError, unknown_name
+from redis_components.errors import ConfigError, unknown_name
 from redis_components.keys import CrawlKeys
 from workers.fleet.consumers import crawl_keys
-from workers.fleet.sizes import default_fleet, desired_fleet, service_in
+from workers.fleet.sizes import desired_fleet, service_in
 from workers.state.beats import SPAN, UNITS
 from workers.state.records import parse_slot
 from workers.state.registry import Registry
 
-from .access import redis_client, running_url
+from .access import running_url
 
 if TYPE_CHECKING:
     from forums.sites.http.fetch import VisitLimits
@@ -42,16 +41,6 @@ def check_spiders(client: redis.Redis, names: Collection[str]) -> None:
     for name in names:
         if name not in known and not _has_keys(client, name) and name not in (here := project_spiders()):
             raise unknown_name("spider", name, known | here)
-
-
-def check_ran(spider: str) -> None:
-    """Raise ConfigError for a service without history that neither the fleet nor this project has."""
-    known = set(default_fleet())
-    if url := running_url():
-        with suppress(TrawlError), redis_client(url) as client:  # the history can be read without Redis
-            known |= known_services(client)
-    if spider not in known and spider not in (here := project_spiders()):
-        raise unknown_name("service", spider, known | here)
 
 
 def check_site(site: str, *, stored: Database | None = None, client: redis.Redis | None = None) -> None:

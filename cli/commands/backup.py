@@ -10,7 +10,6 @@ import json
 import shutil
 import tempfile
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -44,16 +43,6 @@ _KEPT_FREE = 1 << 28
 """Bytes that a restore leaves free."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Saved:
-    """The contents of a backup."""
-
-    file: str
-    bytes: int
-    keys: int
-    database: bool
-
-
 def file_for(place: Path) -> Path:
     """Return `place`, or a file in it named by namespace and time where it is a folder."""
     if not place.is_dir():
@@ -62,8 +51,11 @@ def file_for(place: Path) -> Path:
     return place / f"trawl-{namespace}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.backup"
 
 
-def make(client: redis.Redis, services: Collection[str], database: Database, target: Path) -> Saved:
-    """Write a backup. Raises BackupError, StorageError, OSError; there is no file at `target` then, or the former one."""
+def make(client: redis.Redis, services: Collection[str], database: Database, target: Path) -> dict[str, Any]:
+    """Write a backup, and return what is in it.
+
+    Raises BackupError, StorageError, OSError; there is no file at `target` then, or the former one.
+    """
     names = key_names(client, services)
     with tempfile.TemporaryDirectory(prefix=".trawl-backup-", dir=target.parent) as folder, Writer(target) as writer:
         with snapshot(client, names) as copies:
@@ -84,7 +76,7 @@ def make(client: redis.Redis, services: Collection[str], database: Database, tar
         there = copy_to(database, copy)
         if there:
             writer.add_file(copy_name(database), copy)
-    return Saved(file=str(target), bytes=target.stat().st_size, keys=len(copies), database=there)
+    return {"file": str(target), "bytes": target.stat().st_size, "keys": len(copies), "database": there}
 
 
 def put_back(
@@ -107,7 +99,7 @@ def put_back(
             copy = _load(source, sums, staging, Path(folder) / "database")
             if copy:
                 check(Path(folder) / "database", copy, database)
-            names = _with_crawls_of(staging, names)
+            names = names.with_records(staging.hash_of(names.crawl_records()))  # after a loss this Redis has none of crawls
             if foreign := staging.foreign(names):
                 raise BackupError(f"{source}: key {foreign[0]!r:.100} does not belong to this fleet")
             staging.renew()
@@ -150,11 +142,6 @@ def _check_room(folder: Path, size: int, source: Path) -> None:
         )
 
 
-def _with_crawls_of(staging: Any, names: KeyNames) -> KeyNames:
-    """Return the names with those of the backup's crawls: after a loss this Redis has no records of crawls."""
-    return names.with_records(staging.hash_of(names.crawl_records()))
-
-
 def _refuse_to_overwrite(client: redis.Redis, names: KeyNames, database: Database) -> None:
     now = server_time(client)
     if running := [node.name for node in Nodes(client).all() if node.alive(now)]:
@@ -189,8 +176,8 @@ def create(
     target = file_for(place)
     with redis_client() as client, working("reading queues and database", shown=not as_json):
         saved = make(client, default_fleet(), Database.from_url(), target)
-    database = " and the database" if saved.database else ", but no database, for there is none yet"
-    report(as_json, saved, f"{saved.file}: {saved.keys:,} keys{database}, {saved.bytes:,} bytes")
+    database = " and the database" if saved["database"] else ", but no database, for there is none yet"
+    report(as_json, saved, f"{target}: {saved['keys']:,} keys{database}, {saved['bytes']:,} bytes")
     return 0
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.access import running_client
-from cli.names import check_ran, parse_since, parse_target
+from cli.names import check_spiders, parse_since, parse_target
 from cli.views.options import AsJson, Newest, Since
 from cli.views.output import duration, in_plain_json
 from cli.views.tables import Column, figure, show
@@ -43,7 +43,7 @@ def history(
     with running_client(as_json) as client:
         found = latest(client, limit, spider=spider, number=number, since=moment)
         if not found and spider is not None and not latest(client, 1, spider=spider):
-            check_ran(spider)
+            check_spiders(client, [spider])
     rows = [_json(run) for run in found] if as_json else found
     show(rows, COLUMNS, as_json, empty="No crawler process matches.")
     return 0

@@ -104,10 +104,6 @@ def decoded(body: bytes, name: str) -> str:
         raise ConfigError(f"{name} is not an HTML page: it begins with {body[:8]!r}")
     try:
         return body.decode("utf-8-sig")
-    except UnicodeDecodeError:  # or with halves of surrogate pairs
-        pass
-    try:
-        return body.decode("utf-8-sig", "surrogatepass").encode("utf-8", "replace").decode("utf-8")
     except UnicodeDecodeError:
         from scrapy.http import HtmlResponse
 

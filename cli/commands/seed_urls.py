@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from pathlib import Path
@@ -68,7 +68,7 @@ def seed_urls(
     bar = working(f"queued for {service}", "URLs", shown=not as_json)
     with redis_client() as client, _opened(file) as lines, bar as progress:
         kept = _Lines(islice(lines, skip, None), skip, raw=raw)
-        wait = None if no_wait else _Room(service, progress)
+        wait = None if no_wait else _waiting(service, progress)
         target = parse_target(unless_in) if unless_in else None
         seeded = seeding.seed_urls(
             client, service, kept, unique=unique, raw=raw, wait=wait, unless_in=target, table=table, key=key
@@ -95,24 +95,22 @@ def seed_urls(
     return 1 if refused or done.no_room else 0
 
 
-class _Room:
-    """Waits until a service has room; the first time with a line."""
+def _waiting(service: str, progress: Report) -> Callable[[Pushed], None]:
+    """Return what waits a moment until a service has room; the first time with a line."""
+    reported = False
 
-    def __init__(self, service: str, progress: Report) -> None:
-        self._service = service
-        self._progress = progress
-        self._reported = False
-
-    def __call__(self, done: Pushed) -> None:
-        """Sleep for a moment."""
-        if not self._reported:
+    def wait(done: Pushed) -> None:
+        nonlocal reported
+        if not reported:
             complain(
-                f"{self._service}: {done.waiting:,} start tasks wait, max_waiting = {done.max_waiting:,}: waiting until crawlers "
+                f"{service}: {done.waiting:,} start tasks wait, max_waiting = {done.max_waiting:,}: waiting until crawlers "
                 f"have taken some (trawl status); --no-wait refuses the rest"
             )
-            self._reported = True
-        self._progress(done.queued, doing=f"waiting for room in {self._service}, queued")
+            reported = True
+        progress(done.queued, doing=f"waiting for room in {service}, queued")
         time.sleep(ROOM_S)
+
+    return wait
 
 
 class _Lines:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
+from redis_components.errors import did_you_mean
 from redis_components.server.variables import origin
 from workers.application import application
 from workers.environment import variables as of_workers
@@ -46,7 +46,7 @@ def unknown() -> list[str]:
     names = [variable_name(field) for group in every for field in group.declared()]
     known = {*names, *(f"{name}_FILE" for name in names)}
     found = sorted(name for name in os.environ if name.startswith(PREFIX) and not name.startswith(_OTHERS) and name not in known)
-    return [f"{name} is not a variable of Trawl{_meant(name, names)}" for name in found]
+    return [f"{name} is not a variable of Trawl{did_you_mean(name, names)}" for name in found]
 
 
 def _rows_of(group: type[Variables]) -> list[Row]:
@@ -94,8 +94,3 @@ def _text(value: Any) -> str:
         case tuple() | frozenset():
             return ",".join(sorted(value) if isinstance(value, frozenset) else value)
     return str(value)
-
-
-def _meant(name: str, names: list[str]) -> str:
-    close = get_close_matches(name, names, n=1, cutoff=0.8)
-    return f": did you mean {close[0]}?" if close else ": correct its name, or unset it"

@@ -54,8 +54,8 @@ class FittedTable:
     `most`: rows to show, the first ones; what is left out is counted in a last line.
     """
 
-    def __init__(self, columns: Sequence[Column], rows: Iterable[Any], *, most: int | None = None, header: bool = True) -> None:
-        self._columns, self._header = tuple(columns), header
+    def __init__(self, columns: Sequence[Column], rows: Iterable[Any], *, most: int | None = None) -> None:
+        self._columns = tuple(columns)
         of = [column.of for column in columns]
         found = [tuple(map(_cell, [cell(row, one) for one in of] if any(of) else row)) for row in rows]
         self._rows = found[:most] if most is not None else found
@@ -63,8 +63,7 @@ class FittedTable:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         widths = self.widths(options.max_width)
-        if self._header:
-            yield self._line([Text(column.name, style="bold") for column in self._columns], widths)
+        yield self._line([Text(column.name, style="bold") for column in self._columns], widths)
         for row in self._rows:
             yield from self._row(console, row, widths, options.max_width)
         if self._left_out:
@@ -198,11 +197,11 @@ def table_of(rows: Iterable[Any], columns: Columns) -> FittedTable:
     return plain_table(tuple(columns), [[cell(row, of) for of in columns.values()] for row in rows])
 
 
-def plain_table(headings: Sequence[str], rows: Iterable[Sequence[str | Text]], *, header: bool = True) -> FittedTable:
+def plain_table(headings: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> FittedTable:
     """Return a table of cells: columns of figures or short words are not wrapped, texts stand below where they have no room."""
     found = [tuple(map(_cell, row)) for row in rows]
     columns = [_plain_column(at, name, [row[at] for row in found]) for at, name in enumerate(headings)]
-    return FittedTable(columns, found, header=header)
+    return FittedTable(columns, found)
 
 
 def _plain_column(at: int, name: str, cells: Sequence[Text]) -> Column:
