@@ -9,7 +9,6 @@ import asyncio
 import json
 import re
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -52,10 +51,9 @@ def whole_installation(command: str) -> Iterator[None]:
 
 HITS = 50
 MOST_NUMBER = 100_000  # of a thread's page
-MOST_AT_ONCE, MOST_WAITING = 2, 6
-"""Searches: each reads the whole database, and one that waits holds one of the 40 threads that answer everything else, too."""
-WAIT_S = 20.0
-_LOOK_S = 0.25  # also between checks that the searching client is still connected
+MOST_AT_ONCE = 4
+"""Searches: each reads the whole database."""
+_LOOK_S = 0.25  # between checks that the searching client is still connected
 LONGEST = 2000  # characters of a search
 WITHIN = {
     "1h": ("in the last hour", timedelta(hours=1)),
@@ -65,8 +63,7 @@ WITHIN = {
     "365d": ("in the last year", timedelta(days=365)),
 }
 _AUTHOR = re.compile(r'(?:^|(?<=\s))author:(?:"([^"]+)"|(\S+))')
-_running = threading.BoundedSemaphore(MOST_AT_ONCE)
-_there = threading.BoundedSemaphore(MOST_AT_ONCE + MOST_WAITING)
+_places = threading.BoundedSemaphore(MOST_AT_ONCE)
 
 
 class TooMany(TrawlError):
@@ -74,21 +71,14 @@ class TooMany(TrawlError):
 
 
 @contextmanager
-def _turn(gone: threading.Event) -> Iterator[None]:
-    with _one_of(_there, 0.0, gone), _one_of(_running, WAIT_S, gone):
-        yield
-
-
-@contextmanager
-def _one_of(places: threading.Semaphore, wait_s: float, gone: threading.Event) -> Iterator[None]:
-    deadline = time.monotonic() + wait_s
-    while not places.acquire(timeout=min(wait_s, _LOOK_S)):
-        if gone.is_set() or time.monotonic() >= deadline:
-            raise TooMany("others are searching, and each search reads the whole database: try again")
+def _turn() -> Iterator[None]:
+    """Take one of the places for searches. Raises TooMany: one that waited would hold a thread that answers everything else."""
+    if not _places.acquire(blocking=False):
+        raise TooMany("others are searching, and each search reads the whole database: try again")
     try:
         yield
     finally:
-        places.release()
+        _places.release()
 
 
 class Asked(BaseModel):
@@ -169,7 +159,7 @@ def search(asked: Asked, gone: threading.Event) -> Found:
     found = Found(asked=asked)
     try:
         wanted = asked.wanted()
-        with _turn(gone), data.stored_data(gone) as database:
+        with _turn(), data.stored_data(gone) as database:
             found.results = find(database, wanted, limit=HITS, offset=(asked.page - 1) * HITS)
     except TrawlError as error:
         found.trouble = str(error)

@@ -12,7 +12,7 @@ from monitoring.part import part
 from redis_components.connection import explain
 from redis_components.errors import TrawlError
 
-from .actions import ACTIONS, Action, Given, present_value
+from .actions import ACTIONS, Action, Given
 from .login import Session, is_foreign, is_local
 from .routes import HEADERS, Desk
 
@@ -82,12 +82,7 @@ def action_routes(desk: Desk) -> APIRouter:
             return desk.message("Not found", f"there is no action {name!r:.50}: {', '.join(actions)}", 404)
         if session is None:
             return _refused(desk, request)
-        values = dict(request.query_params)
-        try:
-            values = present_value(desk.client, name, values) | values
-        except (redis.RedisError, TrawlError):
-            values = dict(values)  # the form is there without it
-        return _form(desk, session, name, action, values)
+        return _form(desk, session, name, action, dict(request.query_params))
 
     @routes.post("/act/{name}")
     def act(name: str, request: Request, form: FormFields) -> Response:
@@ -106,16 +101,7 @@ def action_routes(desk: Desk) -> APIRouter:
         except (TrawlError, redis.RedisError, OSError) as error:
             trouble = str(error) if isinstance(error, TrawlError) else str(explain(error, desk.url))
             return _form(desk, session, name, action, values, trouble=trouble, code=400)
-        session.done = (f"{action.title}: done", lines)
-        return RedirectResponse("/done", 303, headers=HEADERS)
-
-    @routes.get("/done")
-    def done(request: Request) -> Response:
-        session = _acting(desk, request)
-        if session is None or session.done is None:
-            return RedirectResponse("/", 303, headers=HEADERS)
-        title, lines = session.done
-        return desk.html("done.html", role="act", title=title, lines=lines)
+        return desk.html("done.html", role="act", title=f"{action.title}: done", lines=lines)
 
     return routes
 

@@ -17,7 +17,7 @@ from redis_components.items import stream as refused_items
 from redis_components.keys import CrawlKeys
 from workers.fleet.holds import Target, hold, resume
 from workers.fleet.roll import start_roll
-from workers.fleet.sizes import declared_fleet, desired_fleet, scale
+from workers.fleet.sizes import declared_fleet, scale
 from workers.state.holds import Held
 from workers.state.registry import Registry
 from workers.state.rolls import RollNote
@@ -162,10 +162,3 @@ ACTIONS = actions_of(
         "replay": _replay,
     },
 )
-
-
-def present_value(client: redis.Redis, name: str, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the first values of an action's form: the present size of a service."""
-    if name == "scale" and (size := desired_fleet(Registry(client)).get(given.get("service", ""))) is not None:
-        return {"size": str(size)}
-    return {}

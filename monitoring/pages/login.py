@@ -38,8 +38,6 @@ class Session:
     leave: str = field(default_factory=lambda: secrets.token_urlsafe(18))
     """Word of the form to log out."""
     forms: OrderedDict[str, None] = field(default_factory=OrderedDict)
-    done: tuple[str, tuple[str, ...]] | None = None
-    """Title and lines of the last act."""
 
     def new_form(self) -> str:
         """Return a word for one form, which can be sent once."""

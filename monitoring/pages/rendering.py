@@ -20,7 +20,6 @@ from .actions import ACTIONS
 _LINKS = (("/dead", "Dead letters"), ("/history", "History"), ("/schedule", "Schedule"), ("/jobs", "Jobs"))
 REFRESH_S = 5
 PROBLEMS_SHOWN = 12
-START_CHARACTERS = 200
 FOREIGN_SHOWN = 10
 
 _BAD = {CrawlerState.CRASH_LOOPING, CrawlerState.REFUSED, GONE}
@@ -45,9 +44,6 @@ def _environment() -> Environment:
         "ago": span,
         "clock": clock,
         "count": _count,
-        "stamp": _stamp,
-        "start": _start,
-        "clock_of": lambda at: clock(at.timestamp()),
         "web": web_address,
         "command": _command,
     }
@@ -93,9 +89,12 @@ def _count(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def clock(at: float) -> str:
-    """Format epoch seconds as `2026-01-31 12:00:00 UTC`."""
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
+def clock(at: float | datetime | None) -> str:
+    """Format a time, also epoch seconds, as `2026-01-31 12:00:00 UTC`; None as ""."""
+    if at is None:
+        return ""
+    moment = at.astimezone(UTC) if isinstance(at, datetime) else datetime.fromtimestamp(at, UTC)
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _command(text: str) -> Markup:
@@ -103,19 +102,6 @@ def _command(text: str) -> Markup:
     option = Markup('<span class="option">{}</span>')
     words = printable(text).split(" ")
     return Markup(" ").join(option.format(one) if one.startswith("--") else escape(one) for one in words)
-
-
-def _stamp(at: datetime | None) -> str:
-    return "" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-
-
-def _start(text: str) -> str:
-    """Return the first words of a text, in one line."""
-    text = " ".join(text.split())
-    if len(text) <= START_CHARACTERS:
-        return text
-    begin, space, _ = text[:START_CHARACTERS].rpartition(" ")
-    return f"{begin if space and len(begin) > START_CHARACTERS / 2 else text[:START_CHARACTERS]} …"
 
 
 def web_address(url: str | None) -> str:

@@ -20,35 +20,21 @@ from workers.state.history import Run, latest
 from workers.state.registry import CrawlerRecord
 from workers.state.rolls import RollState
 
-from .charts import NO_ROWS, StoredRows, fleet_charts
+from .charts import StoredRows, fleet_charts
 from .rendering import rendered
 
-NOTHING = History()
 
-
-def overview(reading: Reading, *, is_known: bool) -> str:
+def overview(reading: Reading, *, is_known: bool = False) -> str:
     """Render the status page; what was crawled is shown to a viewer with access alone, the fleet's state to every one."""
-    return page(reading.view, reading.source, reading.role, reading.history(), reading.rows(), is_known=is_known)
-
-
-def page(
-    view: Overview,
-    source: str,
-    role: str = "read",
-    history: History = NOTHING,
-    rows: StoredRows = NO_ROWS,
-    *,
-    is_known: bool = False,
-) -> str:
-    """Render the whole page. `source` is the name of the Redis that was read; the templates escape every value."""
+    view, rows = reading.view, reading.rows()
     found = problems(view)
     grave = sum(one.grave for one in found)
     return rendered(
         "status_page.html",
-        role=role,
-        charts=fleet_charts(history, view.now, rows)[:3],
+        role=reading.role,
+        charts=fleet_charts(reading.history(), view.now, rows)[:3],
         view=view,
-        source=source,
+        source=reading.source,
         title=f"({grave}) Trawl" if grave else "Trawl",
         problems=found,
         grave=grave,

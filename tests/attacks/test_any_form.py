@@ -73,6 +73,4 @@ def test_any_address_of_a_page_gets_an_answer(operator: Browser, page: str, text
 def test_any_form_gets_an_answer(operator: Browser, action: str, data: st.DataObject) -> None:
     fields = {field.name: data.draw(st.just("books") | TEXT, field.name) for field in ACTIONS[action].fields}
     code, _, _ = operator.ask("POST", f"/act/{action}", form_of(operator, action) | fields)
-    assert code in (303, 400)
-    if code == 303:
-        assert operator.ask("GET", "/done")[0] == 200
+    assert code in (200, 400)

@@ -24,7 +24,8 @@ from forums.state.keys import ForumFleetKeys
 from forums.state.site_faults import drifts
 from monitoring.forums import pages
 from monitoring.metrics.fleet import METRICS
-from monitoring.pages.views import Reading, page
+from monitoring.pages import views
+from monitoring.pages.views import Reading
 from monitoring.source import Source
 from redis_components.frontier import holds
 from redis_components.frontier.holds import Hold, HoldKind
@@ -278,11 +279,11 @@ def test_a_required_field_that_is_empty_everywhere_opens_it(redis_client: redis.
     assert [(one["site"], one["cause"]) for one in status["breakers"]] == [("one", "drift")]
     assert [(one["figure"], one["now"]) for one in status["drifts"]] == [("body", 1.0)]
     assert "body is empty in 100 %" in trawl("status")[1]
-    reading = Source(redis_url, {"forum_list": 1, "forum_detail": 1}).look()
-    samples = {metric.name: dict(metric.samples(reading)) for metric in METRICS}
+    view = Source(redis_url, {"forum_list": 1, "forum_detail": 1}).look()
+    samples = {metric.name: dict(metric.samples(view)) for metric in METRICS}
     assert samples["trawl_site_breaker"] == {("one", "drift"): 1.0}
     assert samples["trawl_site_drift"] == {("one", "comments", "body"): 1.0}
-    assert "body is empty in 100 %" in page(reading, "here")
+    assert "body is empty in 100 %" in views.overview(Reading(client=redis_client, source="here", view=view))
 
     assert probed(redis_client) == "1 of 2 good probes"
     assert probed(redis_client) == "closed"

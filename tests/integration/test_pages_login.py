@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import threading
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -193,7 +193,9 @@ def test_a_search_ends_when_its_client_goes_and_gives_its_place_to_the_next(
         assert "its client is gone" in Browser(app=app, goes=True).ask("GET", "/search?q=word")[1]
     monkeypatch.setattr(data, "LONGEST_S", 0.0)
     assert "it took the database more than 0 s" in Browser(app=app).ask("GET", "/search?q=word")[1]
-    with search._one_of(search._running, 0, threading.Event()), search._one_of(search._running, 0, threading.Event()):
+    with ExitStack() as others:
+        for _ in range(search.MOST_AT_ONCE):
+            others.enter_context(search._turn())
         assert "others are searching" in Browser(app=app, goes=True).ask("GET", "/search?q=word")[1]
 
 

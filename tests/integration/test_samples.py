@@ -11,7 +11,7 @@ import redis
 from forums.state.database_state import DelayHistogram
 from monitoring.forums import pages
 from monitoring.pages import views
-from monitoring.pages.views import Reading, page
+from monitoring.pages.views import Reading, overview
 from tests.unit.monitoring.metrics.test_metrics import NOW, SITES, VIEW
 from workers.overview.model import SiteSample
 from workers.overview.samples import Sample, Samples, rates, sample
@@ -66,7 +66,9 @@ def test_what_somebody_else_wrote_there_is_left_out_and_the_pages_have_charts(re
     redis_client.set(HOURS, "another type")
     history = samples.read()
     assert (len(history.day), history.month) == (3, ())
-    assert "highest 60 a minute" in page(replace(VIEW, now=NOW + 120), "redis", "read", history)
+    assert "highest 60 a minute" in overview(
+        Reading(client=redis_client, source="redis", view=replace(VIEW, now=NOW + 120), history=lambda: history)
+    )
     reading = Reading(client=redis_client, source="redis", view=VIEW, history=samples.read)
     for html in (views.history(reading), pages.site(reading, "demo")):
         assert 'class="line"' in html

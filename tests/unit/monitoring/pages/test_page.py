@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from typing import Any
 
 from msgspec.structs import replace as replace_struct
 
 from forums.overview import Boards, BoardView, ForumSites
 from forums.state.forum_states import ForumState, WatchedForum
 from monitoring.forums.pages import board_why
-from monitoring.pages.views import page
+from monitoring.pages.views import Reading, overview
 from redis_components.frontier.holds import Hold, HoldKind
 from tests.unit.monitoring.metrics.test_metrics import BOARDS, CRAWL, CRAWLER, NOW, SITES, VIEW, viewed
 from workers.overview import Overview, ServiceView
@@ -30,6 +31,12 @@ def _board(watched: WatchedForum) -> BoardView:
 def _with_boards(*boards: BoardView) -> Overview:
     held = {one.watched.site: one.hold for one in boards if one.hold}
     return replace(VIEW, sites=replace(SITES, boards=Boards([one.watched for one in boards], NOW, held=held)))
+
+
+def page(view: Overview, source: str) -> str:
+    """The page without rows and samples; it reads nothing else."""
+    client: Any = None
+    return overview(Reading(client=client, source=source, view=view))
 
 
 class _Page(HTMLParser):
