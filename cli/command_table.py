@@ -111,7 +111,7 @@ _CHANGING = {
     *("backup create", "backup restore"),
     *("schedule set", "schedule enable", "schedule disable", "schedule remove"),
     *(f"dead{kind} {act}" for kind in ("", " items", " messages") for act in ("replay", "purge")),
-    *("migrate scrapy-redis", "db upgrade", "db move", "services add", "services remove", "services forget-group"),
+    *("migrate scrapy-redis", "db upgrade", "db move", "services add", "services remove"),
     *(f"run {act}" for act in ("start", "pause", "resume", "cancel", "rerun", "silence")),
     *("items consume", "job start", "job cancel", "job resume", "deploy", "events replay"),
     *("services versions use", "services versions rollback"),
