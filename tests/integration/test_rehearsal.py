@@ -68,16 +68,15 @@ def test_a_new_version_is_compared_with_the_present_one_on_the_same_pages(pages:
     before = replay(version(tmp_path, "shop_v1"), pages)
     assert (before.pages, before.missing, len(before.items), before.errors) == (4, 1, 4, {})
     same = Rehearsal(before=before, after=replay(version(tmp_path, "shop_v2"), pages))
-    assert list(same.worse()) == list(same.fields()) == []
+    assert list(same.worse()) == list(same.changed()) == []
     assert next(same.lines()).endswith("4 items before, 4 after")
 
     lost = "row.css('em::text').get()"
     raising = "if response.url.endswith('3'): urllib.request.urlopen('http://127.0.0.1:1/')"
     worse = Rehearsal(before=before, after=replay(version(tmp_path, "shop_v3", price=lost, more=raising), pages))
-    assert worse.fields() == {"price": (1.0, 0.0)}
-    assert worse.changed() == {"price": 3}, "the page that raises leads to no further one"
+    assert worse.changed() == {"price": (3, 3)}, "the page that raises leads to no further one"
     found = "\n".join(worse.worse())
-    assert "price: 0% of the items, 100% before" in found
+    assert "price: 3 items have lost it" in found
     assert "3 items, 4 before" in found
     assert "a rehearsal has no network> (0 before)" in found
 
@@ -103,7 +102,7 @@ def test_a_deploy_that_is_rehearsed_worse_changes_nothing(
     assert main(["deploy", str(project), "--service", "books", "--rehearse"]) == 1
     shown = capsys.readouterr()
     assert "rehearsed on 4 kept pages" in shown.out
-    assert "price: 100% of the items before, 0% after" in shown.out
+    assert "price: another value in 4 items, none in 4 of them" in shown.out
     assert "books stays as it is" in shown.err
     known = Deployments(redis_client).of("books")
-    assert (known.current, known.versions[0].note) == ("", "rehearsed: price: 0% of the items, 100% before")
+    assert (known.current, known.versions[0].note) == ("", "rehearsed: price: 4 items have lost it")

@@ -40,14 +40,6 @@ class Replayed(msgspec.Struct, kw_only=True):
     ended: str = ""
     """The crash of the whole crawl; "": none."""
 
-    def coverage(self) -> dict[str, float]:
-        """Return the share of the items in which each field has a value."""
-        counts: Counter[str] = Counter()
-        for _, item in self.items:
-            if isinstance(item, dict):
-                counts.update(name for name, value in item.items() if value not in (None, "", [], {}))
-        return {name: number / len(self.items) for name, number in counts.items()}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Rehearsal:
@@ -56,21 +48,17 @@ class Rehearsal:
     before: Replayed
     after: Replayed
 
-    def fields(self) -> dict[str, tuple[float, float]]:
-        """Return the fields whose coverage differs, with both."""
-        before, after = self.before.coverage(), self.after.coverage()
-        both = {name: (before.get(name, 0.0), after.get(name, 0.0)) for name in sorted({*before, *after})}
-        return {name: pair for name, pair in both.items() if abs(pair[0] - pair[1]) > 1e-9}
-
-    def changed(self) -> dict[str, int]:
-        """Return the number of items of the same page and place whose value of a field differs, by field."""
-        counts: Counter[str] = Counter()
+    def changed(self) -> dict[str, tuple[int, int]]:
+        """Return the fields that differ in items of the same page and place: in how many, and how many of these have lost it."""
+        others, lost = Counter[str](), Counter[str]()
         before, after = _by_page(self.before), _by_page(self.after)
         for url in before.keys() & after.keys():
             for old, new in zip(before[url], after[url], strict=False):
                 if isinstance(old, dict) and isinstance(new, dict):
-                    counts.update(name for name in {*old, *new} if old.get(name) != new.get(name))
-        return dict(counts.most_common())
+                    differing = [name for name in {*old, *new} if old.get(name) != new.get(name)]
+                    others.update(differing)
+                    lost.update(name for name in differing if new.get(name) in (None, "", [], {}))
+        return {name: (number, lost[name]) for name, number in others.most_common()}
 
     def worse(self) -> Iterator[str]:
         """Yield a sentence for each fault of the new version that the present one has not."""
@@ -82,19 +70,17 @@ class Rehearsal:
                 yield f"{number} pages raise {error} ({before.errors.get(error, 0)} before)"
         if len(after.items) < len(before.items):
             yield f"{len(after.items):,} items, {len(before.items):,} before"
-        for name, (old, new) in self.fields().items():
-            if new < old:
-                yield f"{name}: {new:.0%} of the items, {old:.0%} before"
+        for name, (_, number) in self.changed().items():
+            if number:
+                yield f"{name}: {number:,} items have lost it"
 
     def lines(self) -> Iterator[str]:
         """Yield the comparison for people."""
         before, after = self.before, self.after
-        lost = f", {after.missing:,} requests for pages that were not kept" if after.missing else ""
-        yield f"rehearsed on {after.pages:,} kept pages{lost}: {len(before.items):,} items before, {len(after.items):,} after"
-        for name, (old, new) in list(self.fields().items())[:MOST_SHOWN]:
-            yield f"  {name}: {old:.0%} of the items before, {new:.0%} after"
-        for name, number in list(self.changed().items())[:MOST_SHOWN]:
-            yield f"  {name}: another value in {number:,} items"
+        missing = f", {after.missing:,} requests for pages that were not kept" if after.missing else ""
+        yield f"rehearsed on {after.pages:,} kept pages{missing}: {len(before.items):,} items before, {len(after.items):,} after"
+        for name, (number, lost) in list(self.changed().items())[:MOST_SHOWN]:
+            yield f"  {name}: another value in {number:,} items, none in {lost:,} of them"
 
 
 def _by_page(one: Replayed) -> dict[str, list[Any]]:
