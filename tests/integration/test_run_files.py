@@ -18,9 +18,10 @@ import redis
 
 from redis_components.errors import ConfigError
 from tests.support import warm_start
+from workers.consumers import run_files
 from workers.consumers.consume import consume
 from workers.consumers.parts import FolderPlace, Place, place_of, put_text
-from workers.consumers.run_files import FilesOrder, MemberOrder, Progress, RunConsumer, RunFiles, end_member, prune
+from workers.consumers.run_files import FilesOrder, MemberOrder, RunConsumer, RunFiles, end_member, prune
 from workers.state.group_runs import GroupRun, GroupRuns, Member, RunState, Verdict
 
 PROJECT = """
@@ -51,6 +52,18 @@ SPIDER_MODULES = ["spiders"]
 FEEDS = {"feeds/%(name)s-books.csv": {"format": "csv", "item_classes": ["spiders.Book"], "fields": ["url", "price"]}}
 TELNETCONSOLE_ENABLED = False
 """
+ENDS = """
+import os
+
+from scrapy.exporters import CsvItemExporter
+
+
+class Ends(CsvItemExporter):
+    def export_item(self, item):
+        if "books" in self.stream.name:
+            os._exit(3)
+        super().export_item(item)
+"""
 ITEMS = [
     ("spiders:Book", {"url": "a", "price": 1.5, "tags": ["x", "y"]}),
     ("spiders:Book", {"url": "b", "price": None}),
@@ -73,13 +86,14 @@ def line(kind: str, item: dict[str, Any], spider: str = "books") -> bytes:
     return msgspec.json.encode({"spider": spider, "class": kind, "item": item})
 
 
-def make(**changed: Any) -> list[Progress]:
+def make(**changed: Any) -> str:
+    """Make the files, and return what the process reports."""
     members = changed.pop("members", [MemberOrder(spider="books", module="spiders")])
     order = FilesOrder(run=GroupRun(id="g-1", group="g", files="out", **changed), members=members)
     command = [sys.executable, "-m", "workers.consumers.member_files"]
     done = warm_start.run(command, input=msgspec.json.encode(order), capture_output=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr.decode()
-    return [msgspec.json.decode(one, type=Progress) for one in done.stdout.splitlines()]
+    return done.stderr.decode()
 
 
 def test_files_have_the_rows_of_a_plain_crawl(project: Path) -> None:
@@ -94,7 +108,7 @@ def test_files_have_the_rows_of_a_plain_crawl(project: Path) -> None:
         by_crawl = feed.read_text() if feed.exists() else ""
         feed.unlink(missing_ok=True)
         put_text(place_of("out"), "g/g-1/.parts/books/items/1.jsonl", b"\n".join(line(*one) for one in ITEMS))
-        assert [one.error for one in make(format=form)] == ["", ""]
+        assert "Traceback" not in make(format=form)
         whole = project / "data" / "out" / "g" / "g-1" / f"books.{ending}"
         assert whole.exists()
         if form == "jsonlines":
@@ -122,8 +136,8 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 def test_an_exporter_that_raises_costs_no_other_member_and_no_item(project: Path) -> None:
     (project / "shop_settings.py").write_text(f'{SETTINGS}\nFEED_EXPORTERS = {{"csv": "spiders.NoSuch"}}\n')
     put_text(place_of("out"), "g/g-1/.parts/books/items/1.jsonl", line(*ITEMS[0]))
-    assert "NoSuch" in make()[-1].error
-    assert make(members=[MemberOrder(spider="books", plain=True)])[-1].error == ""
+    assert "NoSuch" in make()
+    assert make(members=[MemberOrder(spider="books", plain=True)]) == ""
     folder = project / "data" / "out" / "g" / "g-1"
     assert json.loads((folder / "books.jsonl").read_text()) == ITEMS[0][1]
     assert json.loads((folder / ".parts" / "books" / "done.json").read_text())["error"]
@@ -186,6 +200,27 @@ def test_a_consumer_that_dies_at_each_of_its_steps_doubles_and_loses_no_item(
         assert not (folder / run.id / ".parts").exists()
 
 
+def test_an_exporter_that_ends_its_process_costs_its_member_the_format_and_no_other_one(
+    project: Path, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "spiders.py").write_text(f"{PROJECT}\n\nclass Others(Books):\n    name = 'others'\n\n{ENDS}")
+    (project / "shop_settings.py").write_text(f'{SETTINGS}\nFEED_EXPORTERS = {{"csv": "spiders.Ends"}}\n')
+    monkeypatch.setattr(run_files, "AGAIN_S", 0.0)
+    run = GroupRun(id="g-1", group="g", members=2, files="out", format="csv")
+    assert GroupRuns(redis_client).add(run, {"books": "spiders", "others": "spiders"})
+    for spider in ("books", "others"):
+        put_text(place_of("out"), f"g/g-1/.parts/{spider}/items/1.jsonl", line("", {"url": "a"}, spider))
+        put_text(place_of("out"), f"g/g-1/.parts/{spider}/ended", b"")
+    sink, until = RunFiles(redis_client, run), time.monotonic() + 60
+    while len(sink._done) < 2 and time.monotonic() < until:
+        sink.tick()
+        if sink._making is not None:
+            sink._making.wait()
+    folder = project / "data" / "out" / "g" / "g-1"
+    assert (folder / "books.jsonl").read_text() == '{"url":"a"}\n'
+    assert (folder / "others.csv").exists()
+
+
 @pytest.mark.usefixtures("project")
 def test_copies_of_a_page_are_one_row_where_items_have_a_key() -> None:
     lines = [
@@ -196,7 +231,7 @@ def test_copies_of_a_page_are_one_row_where_items_have_a_key() -> None:
         line("", {"no": "url"}),
     ]
     put_text(place_of("out"), "g/g-1/.parts/books/items/1.jsonl", b"\n".join(lines))
-    assert make(key="url", format="jsonl")[-1].error == ""
+    make(key="url", format="jsonl")
     done = json.loads(b"".join(place_of("out").lines("g/g-1/.parts/books/done.json")))
     assert done["rows"] == 4
 

@@ -1,5 +1,5 @@
 """Makes the files of members of a run, as Scrapy's feed exports would: `python -m workers.consumers.member_files` reads a
-FilesOrder and writes a line of Progress at each step.
+FilesOrder; a member whose files are whole has a note, `done.json`.
 
 It runs the project's code: settings, the member's module, exporters, storages. That has the rights of its crawlers, and a death
 of this process costs a try.
@@ -7,6 +7,7 @@ of this process costs a try.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import tempfile
@@ -30,10 +31,12 @@ from redis_components.server.variables import load_env_file
 
 from .files import sync_folder
 from .parts import Place, digest_of, place_of, put_text
-from .run_files import FEEDS_ONLY, Feed, FilesOrder, MemberOrder, Progress, Written, folder_of
+from .run_files import FEEDS_ONLY, Feed, FilesOrder, MemberOrder, Written, folder_of
 
 if TYPE_CHECKING:
     from scrapy.settings import Settings
+
+logger = logging.getLogger(__name__)
 
 _ENDINGS = {"jsonlines": "jsonl", "jl": "jsonl"}
 _PARQUET = "workers.consumers.parquet_files.ParquetExporter"
@@ -185,33 +188,24 @@ def _feed(path: Path) -> Feed:
     return Feed(file=str(path), bytes=size, sha256=digest)
 
 
-async def make_all(order: FilesOrder, settings: Settings, out: Any) -> None:
+async def make_all(order: FilesOrder, settings: Settings) -> None:
     """Make the files of all members of an order; an error of one costs no other."""
-
-    def report(progress: Progress) -> None:
-        out.write(msgspec.json.encode(progress) + b"\n")
-        out.flush()
-
     files = MemberFiles(order, settings)
     for member in order.members:
-        report(Progress(spider=member.spider))
         try:
             await files.make(member)
-        except Exception as error:  # of the project's code
-            report(Progress(spider=member.spider, done=True, error=f"{type(error).__name__}: {error}"[:500]))
-        else:
-            report(Progress(spider=member.spider, done=True))
+        except Exception:  # of the project's code
+            logger.exception("run %s: the files of %s", order.run.id, member.spider)
 
 
 def main() -> None:
-    """Read the order and follow it. The project's own output goes to standard error."""
+    """Read the order and follow it."""
     from twisted.internet import task
 
     load_env_file()
     order = msgspec.json.decode(sys.stdin.buffer.read(), type=FilesOrder)
-    out, sys.stdout = sys.stdout.buffer, sys.stderr
     install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor")
-    task.react(lambda _: deferred_from_coro(make_all(order, get_project_settings(), out)))
+    task.react(lambda _: deferred_from_coro(make_all(order, get_project_settings())))
 
 
 if __name__ == "__main__":

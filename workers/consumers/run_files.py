@@ -13,11 +13,11 @@ import platform
 import subprocess
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 import redis
@@ -42,8 +42,10 @@ WITHIN_S = 3.0
 """Longest wait of a part for more items."""
 MOST_TRIES = 3
 """Deaths and errors of a member's exporter after which its items are written as JSON Lines."""
-SILENCE_S = 900.0
-"""Longest time for one member's file."""
+MOST_MEMBERS = 50
+"""Members whose files one process makes."""
+LONGEST_S = 900.0
+"""Longest life of that process."""
 AGAIN_S = 5.0
 MANIFEST, LATEST = "manifest.json", "latest"
 MEMBER = "RUN_MEMBER"
@@ -106,14 +108,6 @@ class FilesOrder(msgspec.Struct, frozen=True, kw_only=True):
     members: list[MemberOrder]
 
 
-class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of that process: it begins with a member, or is done with it, with or without an error."""
-
-    spider: str
-    done: bool = False
-    error: str = ""
-
-
 @dataclass(frozen=True, kw_only=True)
 class RunConsumer:
     """The consumer of a run's items."""
@@ -153,12 +147,16 @@ class RunFiles(Parts):
         self._client, self._run, self._place = client, run, place_of(run.files)
         self._folder = folder_of(run)
         self._stream: ItemStream | None = None
-        self._making: _Making | None = None
-        self._tries: dict[str, int] = {}
-        names = self._place.names(f"{self._folder}/.parts")  # once: there are thousands, and a bucket is asked by HTTP
-        self._done = {_member(name) for name in names if name.endswith("/done.json")}
-        self._ended = {_member(name) for name in names if name.endswith("/ended")}
-        self._not_before = 0.0
+        self._making: subprocess.Popen[bytes] | None = None
+        self._at_work: list[str] = []
+        self._began_at = self._not_before = 0.0
+        self._tries: Counter[str] = Counter()
+        self._done, self._ended = self._noted("done.json"), self._noted("ended")
+
+    def _noted(self, name: str) -> set[str]:
+        """Return the members that have a file of this name. Not at each tick: a bucket is asked by HTTP."""
+        found = self._place.names(f"{self._folder}/.parts")
+        return {one.split("/")[-2] for one in found if one.endswith(f"/{name}")}
 
     def peek(self, stream: ItemStream, token: str) -> list[bytes]:
         """Return the items of the next part."""
@@ -187,42 +185,50 @@ class RunFiles(Parts):
     def tick(self) -> None:
         """Have the files of members made that are over, and the manifest when all are."""
         if self._making is not None:
-            self._making.look()
-            if self._making.runs():
+            if self._making.poll() is None and time.monotonic() - self._began_at < LONGEST_S:
                 return
-            self._count(self._making)
-            self._making.end()
-            self._making = None
+            self._count()
         if time.monotonic() < self._not_before:
             return
         if over := sorted(self._ended - self._done):
-            self._making = self._make(over)
+            self._begin(over[:MOST_MEMBERS])
         elif self._stream is not None and not len(self._stream):
             self._finish()
 
     def close(self) -> None:
         """End the process that makes files; it is started again with the consumer."""
         if self._making is not None:
-            self._making.end()
+            self._making.kill()
+            self._making.wait()
 
-    def _make(self, over: list[str]) -> _Making:
+    def _begin(self, over: list[str]) -> None:
+        """Have the files of some members made."""
         run, modules = self._run, GroupRuns(self._client).modules(self._run.id, over)
         members = [
-            MemberOrder(spider=spider, module=module, plain=self._tries.get(spider, 0) >= MOST_TRIES)
+            MemberOrder(spider=spider, module=module, plain=self._tries[spider] >= MOST_TRIES)
             for spider, module in zip(over, modules, strict=True)
         ]
-        return _Making(FilesOrder(run=run, members=members))
+        environment = {**os.environ, **({"SCRAPY_SETTINGS_MODULE": run.project} if run.project else {})}
+        with tempfile.TemporaryFile() as given:
+            given.write(msgspec.json.encode(FilesOrder(run=run, members=members)))
+            given.seek(0)
+            command = tied(*own_module("workers.consumers.member_files"))
+            self._making = subprocess.Popen(command, stdin=given, env=environment)
+        self._at_work, self._began_at = over, time.monotonic()
 
-    def _count(self, made: _Making) -> None:
-        """Note what was made, and count a failure against the member at work."""
-        failed = made.failed()
-        self._done |= {one.spider for one in made.order.members} - failed.keys()
-        for spider, error in failed.items():
-            if not error:
-                continue
-            self._tries[spider] = self._tries.get(spider, 0) + 1
+    def _count(self) -> None:
+        """Note what was made, and count an error, or the end of the process, against the members whose files are missing."""
+        assert self._making is not None
+        self.close()
+        self._done = self._noted("done.json")
+        failed = [spider for spider in self._at_work if spider not in self._done]
+        if self._making.returncode:  # those behind the one at work were not reached
+            failed = failed[:1]
+        self._making = None
+        for spider in failed:
+            self._tries[spider] += 1
             self._not_before = time.monotonic() + AGAIN_S
-            logger.warning("run %s: the files of %s were not written: %s; trying again", self._run.id, spider, error)
+            logger.warning("run %s: the files of %s were not written, see above; trying again", self._run.id, spider)
 
     def _finish(self) -> None:
         """Write the manifest where the run is over and all its members have their files."""
@@ -238,66 +244,9 @@ class RunFiles(Parts):
         self._place.remove(f"{self._folder}/.parts")  # last: the manifest is made of what is there
 
 
-@dataclass
-class _Making:
-    """The process that makes files of some members."""
-
-    order: FilesOrder
-
-    def __post_init__(self) -> None:
-        self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
-        project = self.order.run.project
-        environment = {**os.environ, **({"SCRAPY_SETTINGS_MODULE": project} if project else {})}
-        command = tied(*own_module("workers.consumers.member_files"))
-        with tempfile.TemporaryFile() as given:
-            given.write(msgspec.json.encode(self.order))
-            given.seek(0)
-            self._process = subprocess.Popen(command, stdin=given, stdout=self._said, env=environment)
-        self._size, self._heard_at = 0, time.monotonic()
-
-    def runs(self) -> bool:
-        """Return True until its end."""
-        return self._process.poll() is None
-
-    def look(self) -> None:
-        """End it where it has been silent for long."""
-        size = self._said.seek(0, 2)
-        if size != self._size:
-            self._size, self._heard_at = size, time.monotonic()
-        elif time.monotonic() - self._heard_at > SILENCE_S:
-            self._process.kill()
-            self._process.wait()
-
-    def end(self) -> None:
-        """End it now."""
-        with suppress(ProcessLookupError):
-            self._process.kill()
-        self._process.wait()
-        self._said.close()
-
-    def failed(self) -> dict[str, str]:
-        """Return the members whose files were not made, with the reasons."""
-        self._said.seek(0)
-        failed = dict.fromkeys((one.spider for one in self.order.members), "")  # not reached: not to blame
-        for line in self._said:
-            with suppress(ValueError):
-                one = msgspec.json.decode(line, type=Progress)
-                if one.done and not one.error:
-                    failed.pop(one.spider, None)
-                else:
-                    failed[one.spider] = one.error or f"its process ended ({self._process.returncode})"
-        if failed and not any(failed.values()):
-            failed[self.order.members[0].spider] = f"the process ended before it began ({self._process.returncode})"
-        return failed
-
-
 def folder_of(run: GroupRun) -> str:
     """Return the folder of a run in its place."""
     return f"{run.group}/{run.id}"
-
-
-def _member(name: str) -> str:
-    return name.split("/")[-2]
 
 
 def write_manifest(place: Place, runs: GroupRuns, run: GroupRun) -> None:
