@@ -27,7 +27,7 @@ from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.dupefilters import BaseDupeFilter
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Headers, Response
-from scrapy.settings import BaseSettings, Settings
+from scrapy.settings import Settings
 from scrapy.spiders import Spider
 from scrapy.statscollectors import MemoryStatsCollector, StatsCollector
 from scrapy.utils.asyncio import AsyncioLoopingCall
@@ -422,25 +422,6 @@ def test_objects_of_a_callback_are_handled_in_their_order_and_so_many_at_a_time(
         asyncio.run(asyncio.wait_for(parallel(objects, 3, handle, more="x"), 10))
         assert begun == [(number, "x") for number in range(10)]
     assert (most, at_work) == (3, 0)
-
-
-@asserts("scrapy", "SettingsAttribute.__init__")
-def test_a_quick_copy_of_settings_is_equal_and_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = Settings({"ONE": [1, {"two": {3}}], "OF_AN_OBJECT": object}, priority="project")
-    settings.set("DOWNLOADER_MIDDLEWARES", {"a.b": 1}, priority="cmdline")
-    settings.freeze()
-    scrapys = settings.copy()
-    monkeypatch.setattr(BaseSettings, "__deepcopy__", None, raising=False)  # is put back
-    of_workers.copy_settings_quickly()
-    ours = settings.copy()
-    assert (type(ours), ours.frozen, ours.copy_to_dict()) == (type(scrapys), scrapys.frozen, scrapys.copy_to_dict())
-    assert {name: vars(one) for name, one in ours.attributes.items() if not isinstance(one.value, BaseSettings)} == {
-        name: vars(one) for name, one in scrapys.attributes.items() if not isinstance(one.value, BaseSettings)
-    }
-    assert {*vars(ours.attributes["ONE"])} == {"value", "priority"}
-    ours["ONE"][1]["two"].add(4)
-    ours["DOWNLOADER_MIDDLEWARES"].attributes["a.b"].value = 2
-    assert (settings["ONE"], settings["DOWNLOADER_MIDDLEWARES"]["a.b"]) == ([1, {"two": {3}}], 1)
 
 
 def test_every_declared_assumption_is_asserted_and_no_other() -> None:

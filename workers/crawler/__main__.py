@@ -39,7 +39,6 @@ from workers.process.options import CrawlerOptions, own_options
 from workers.process.pipes import Parent, StopSignals, announce
 from workers.process.start_checks import reach_redis
 
-from . import scrapy_internals
 from .process import CrawlerProcess
 from .setting_types import set_each
 from .turns import OwnProcessNeeded, Turns
@@ -98,7 +97,6 @@ def main(options: CrawlerOptions, turns: Turns | None = None) -> ExitKind:
 
 def _begin_process(options: CrawlerOptions, signals: StopSignals) -> None:
     """Set up what stays for all crawls of this process. Raises ConfigError, OSError."""
-    scrapy_internals.copy_settings_quickly()
     signals.listen()
     offer_to_oom_killer()
     if options.parent:

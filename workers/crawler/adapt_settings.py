@@ -36,12 +36,12 @@ from redis_components.setting_values import number_of, object_of
 from redis_components.spiders import RedisMixin
 from workers.breaker.hosts import first_url, verdict_on
 from workers.consumers.run_files import MEMBER
+from workers.process.stat_metrics import SETTING, stat_patterns
 from workers.raw_pages.store import RawPage, RawStore, prune, raw_dir
 from workers.state.group_runs import ELSEWHERE, ERROR, FIELDS, KEPT_AS, LOST, MOST_FIELDS, PAGES, RAISED, RUN, URL, WALL, WALLS
 from workers.state.keys import FleetKeys
 
-from .crawl_record import bound_items, check_own_settings
-from .setting_types import with_spiders_own
+from .crawl_record import bound_items
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -58,13 +58,13 @@ MET_S = 60  # longer than the slowest client waits for an answer
 logger = logging.getLogger(__name__)
 
 
-def hand_over(settings: Settings, spider: type[Spider], url: str) -> None:
+def hand_over(settings: Settings, url: str) -> None:
     """Give a crawler the fleet's Redis and namespace, where neither the project nor the spider names one.
 
     The values get the lowest priority: settings of the project, the spider and the command line override them. A project that
     sets a part of a connection, such as REDIS_HOST, names another Redis, so REDIS_URL, which would override it, is not set.
     """
-    if not names_redis(with_spiders_own(settings, spider)):
+    if not names_redis(settings):
         settings.set("REDIS_URL", url, priority="default")
     if namespace := fleet_namespace():
         settings.set("REDIS_NAMESPACE", namespace, priority="default")
@@ -144,28 +144,27 @@ _OWN = {
 """Keys named after the job, over the project's own; `trawl job start` names the start key."""
 
 
-def share_job(settings: Settings, spider: type[Spider], service: str, *, first: bool) -> None:
+def share_job(settings: Settings, service: str, *, first: bool) -> None:
     """Change the settings of a crawler of a job of `service`; its items go where those of the service go.
 
     `first`: whether items of the spider's `start()`, which every crawler runs, are this one's to keep. Raises ConfigError.
     """
-    named = with_spiders_own(settings, spider)
     changed: dict[str, Any] = {
-        setting: ours for setting, ours in _SHARED.items() if named.get(setting) == getattr(default_settings, setting)
+        setting: ours for setting, ours in _SHARED.items() if settings.get(setting) == getattr(default_settings, setting)
     }
-    items = named.get("REDIS_ITEMS_KEY", defaults.PIPELINE_KEY)
+    items = settings.get("REDIS_ITEMS_KEY", defaults.PIPELINE_KEY)
     changed |= {**_OWN, "REDIS_ITEMS_KEY": filled(items, service).replace("%", "%%"), FIRST: int(first)}
-    if member := named.get(MEMBER):
-        changed |= _to_files(named, member)
-    evidence = {Evidence: 1} if named.get(RUN) else {}
-    changed["SPIDER_MIDDLEWARES"] = {**named.getdict("SPIDER_MIDDLEWARES"), StartOnce: 0, **evidence}
+    if member := settings.get(MEMBER):
+        changed |= _to_files(settings, member)
+    evidence = {Evidence: 1} if settings.get(RUN) else {}
+    changed["SPIDER_MIDDLEWARES"] = {**settings.getdict("SPIDER_MIDDLEWARES"), StartOnce: 0, **evidence}
     settings.setdict(changed, priority="cmdline")
 
 
-def _to_files(named: BaseSettings, member: str) -> dict[str, Any]:
+def _to_files(settings: BaseSettings, member: str) -> dict[str, Any]:
     """Return the settings by which the items of a member go to the run's consumer, also where the project sends none to Redis."""
-    changed: dict[str, Any] = {"REDIS_ITEMS_SERIALIZER": ItemOfMember(member, object_of(named, "REDIS_ITEMS_SERIALIZER"))}
-    pipelines = named.getdict("ITEM_PIPELINES")
+    changed: dict[str, Any] = {"REDIS_ITEMS_SERIALIZER": ItemOfMember(member, object_of(settings, "REDIS_ITEMS_SERIALIZER"))}
+    pipelines = settings.getdict("ITEM_PIPELINES")
     if not any(issubclass(load_object(path), RedisPipeline) for path, place in pipelines.items() if place is not None):
         changed["ITEM_PIPELINES"] = {**pipelines, RedisPipeline: 1000}
     return changed
@@ -218,16 +217,16 @@ class StartOnce(ForCrawler):
 
 
 def adapt(settings: Settings, spider: type[Spider], options: CrawlerOptions, url: str) -> None:
-    """Adapt a crawl's settings to the fleet. `url`: the fleet's Redis. Raises ConfigError."""
-    check_own_settings(settings, spider)
+    """Adapt a crawl's settings, which have the spider's own, to the fleet. `url`: the fleet's Redis. Raises ConfigError."""
+    stat_patterns(settings.get(SETTING))  # what is wrong there is refused before anything runs
     bound_items(settings)
     if options.job_of:
         first = options.slot is None or options.slot.number == 0
-        share_job(settings, spider, options.job_of, first=first)
-    hand_over(settings, spider, url)
+        share_job(settings, options.job_of, first=first)
+    hand_over(settings, url)
     if options.alone:
         crawl_alone(settings, spider)
-    check_redis(with_spiders_own(settings, spider), spider, url)
+    check_redis(settings, spider, url)
 
 
 KEEP_DAYS = 30.0

@@ -30,11 +30,12 @@ from workers.consumers.targets import consumer_of
 from workers.deploy.deploy import Findings
 from workers.process.memory import cap
 from workers.process.options import CrawlerOptions, own_options
+from workers.process.stat_metrics import SETTING, stat_patterns
 
 from .__main__ import load_settings
 from .check_spider import MadeSpider, check_reactor, closing, is_ours, log_elsewhere, missing, opened, shared_files
 from .crawl import ensure_reactor
-from .crawl_record import ServiceSpider, check_own_settings
+from .crawl_record import ServiceSpider
 from .setting_types import CrawlerLimits, load_components
 
 MEMORY_BYTES = 2 * 1024**3
@@ -63,9 +64,9 @@ def _check(options: CrawlerOptions, found: Findings) -> None:
     ensure_reactor(settings)
     spider = _spider(settings, options)
     consumer_of(spider)
-    check_own_settings(settings, spider)
     own = settings.copy()
     spider.update_settings(own)
+    stat_patterns(own.get(SETTING))
     load_components(own)
     if is_ours(own, "SCHEDULER", Scheduler):
         arguments_of(own)
@@ -75,7 +76,7 @@ def _check(options: CrawlerOptions, found: Findings) -> None:
     get_redis_from_settings(own)  # is made, and asks for nothing
     CrawlerLimits.of(own)
     check_reactor(own)
-    made = MadeSpider(spider, settings, options.arguments)
+    made = MadeSpider(spider, own, options.arguments)
     made.check()
     found.faults = [*opened(own), *log_elsewhere(own)]
     found.shared = list(shared_files(own))

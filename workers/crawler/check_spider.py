@@ -155,7 +155,7 @@ class MadeSpider:
 
     def __init__(self, kind: type[Spider], settings: Settings, arguments: Mapping[str, str]) -> None:
         settings = settings.copy()
-        close_doors(settings, kind)
+        close_doors(settings)
         self._crawler = Crawler(kind, settings)
         self._own = self._crawler.settings
         self._spider = self._crawler.spider = kind.from_crawler(self._crawler, **arguments)

@@ -292,8 +292,9 @@ def make_crawl(
         wanted = service.loads or spider
         raise ConfigError(f"unknown spider {wanted!r}; {there_are(wanted, names)}{where}") from None
     consumer_of(found)  # an unknown consumer is refused before anything is crawled
+    found.update_settings(settings)  # as Scrapy does once more; what follows asks for the spider's own, too
     adapt(settings, found)
-    close_doors(settings, found)
+    close_doors(settings)
     return Crawl(runner, found, arguments, owner=owner, keep_items=keep_items)
 
 

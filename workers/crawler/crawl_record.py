@@ -17,7 +17,6 @@ from workers.consumers.targets import NO_CONSUMER, consumer_of
 from workers.process.stat_metrics import SETTING, stat_patterns
 
 from .doors import open_schemes
-from .setting_types import with_spiders_own
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -66,11 +65,6 @@ FLEET_SETTINGS = {"REDIS_ITEMS_MAX_WAITING": 100_000, "REDIS_ITEMS_MAX_MB": 1024
 def bound_items(settings: Settings) -> None:
     """Give the settings the fleet's bounds of what waits for a consumer; the project's own go before them."""
     settings.setdict(FLEET_SETTINGS, priority="default")
-
-
-def check_own_settings(settings: Settings, spider: type[Spider]) -> None:
-    """Read what the project, or the spider, sets of stats that are metrics, before anything runs. Raises ConfigError."""
-    stat_patterns(with_spiders_own(settings, spider).get(SETTING))
 
 
 @dataclass(frozen=True, kw_only=True)

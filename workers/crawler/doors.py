@@ -21,10 +21,8 @@ from redis_components.start_tasks.seeding import WEB
 from workers.http.connector import PrivateAddress
 from workers.http.public_addresses import allowance_by, allowance_of, private_addresses_allowed
 
-from .setting_types import with_spiders_own
-
 if TYPE_CHECKING:
-    from scrapy import Request, Spider
+    from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings, Settings
 
@@ -48,17 +46,18 @@ class ClosedDoor(IgnoreRequest):
     """A request leads to a scheme or an address that neither the project nor the service has opened."""
 
 
-def close_doors(settings: Settings, spider: type[Spider]) -> None:
-    """Change Scrapy's defaults, which everything that a project, a spider or a service sets overrides. Raises ConfigError."""
+def close_doors(settings: Settings) -> None:
+    """Change Scrapy's defaults, which everything that a project, a spider or a service sets overrides; `settings` have the
+    spider's own. Raises ConfigError.
+    """
     closed = {**dict.fromkeys(_CONSOLES, False), "ALLOW_PRIVATE_ADDRESSES": private_addresses_allowed()}
     settings.setdict(closed, priority="default")
     settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES_BASE", Doors, ORDER)
-    named = with_spiders_own(settings, spider)
-    unloaded = {path for name, path in _CONSOLES.items() if not named.getbool(name)}
+    unloaded = {path for name, path in _CONSOLES.items() if not settings.getbool(name)}
     extensions = {path: at for path, at in settings.getdict("EXTENSIONS_BASE").items() if path not in unloaded}
     settings.set("EXTENSIONS_BASE", extensions, settings.getpriority("EXTENSIONS_BASE") or 0)
     handlers = {scheme: path if scheme in WEB else None for scheme, path in settings.getdict("DOWNLOAD_HANDLERS_BASE").items()}
-    if not any(named.get(name) != getattr(default_settings, name) for name in OF_TWISTED):
+    if not any(settings.get(name) != getattr(default_settings, name) for name in OF_TWISTED):
         handlers |= dict.fromkeys(WEB, GUARDED)
     settings.set("DOWNLOAD_HANDLERS_BASE", handlers, priority="default")
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import time
 from typing import TYPE_CHECKING, Any
 
 from scrapy.core import scraper
-from scrapy.settings import BaseSettings, SettingsAttribute
 from scrapy.utils.asyncgen import as_async_generator
 from scrapy.utils.asyncio import AsyncioLoopingCall, call_later
 from scrapy.utils.misc import build_from_crawler, load_object
@@ -90,27 +88,6 @@ async def _parallel(iterable: Any, count: int, call: Callable[..., Coroutine[Any
         task.add_done_callback(lambda _: places.release())
     while tasks:
         await asyncio.wait([*tasks])
-
-
-def copy_settings_quickly() -> None:
-    """Have copies of settings share what cannot change: a copy takes a tenth of the time, and each crawl makes several."""
-    BaseSettings.__deepcopy__ = _copied  # type: ignore[attr-defined]
-
-
-_CONSTANTS = (str, int, float, bool, type(None), bytes)
-
-
-def _copied(self: BaseSettings, memo: dict[int, Any]) -> BaseSettings:
-    found = object.__new__(type(self))
-    memo[id(self)] = found
-    for name, value in vars(self).items():
-        vars(found)[name] = {} if name == "attributes" else copy.deepcopy(value, memo)
-    for name, attribute in self.attributes.items():
-        value = attribute.value
-        same = found.attributes[name] = object.__new__(SettingsAttribute)
-        same.priority = attribute.priority
-        same.value = value if type(value) in _CONSTANTS else copy.deepcopy(value, memo)
-    return found
 
 
 def call_once_an_interval() -> None:

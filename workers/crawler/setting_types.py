@@ -5,16 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from scrapy.settings import BaseSettings
 
 from redis_components.errors import ConfigError
 from redis_components.setting_values import loaded, number_of
-
-if TYPE_CHECKING:
-    from scrapy import Spider
-
 
 COMPONENTS = (
     *("SCHEDULER", "DUPEFILTER_CLASS", "STATS_CLASS", "DOWNLOADER", "ITEM_PROCESSOR", "LOG_FORMATTER", "TWISTED_REACTOR"),
@@ -23,14 +18,6 @@ COMPONENTS = (
     *("DOWNLOAD_HANDLERS", "FEED_STORAGES", "FEED_EXPORTERS"),
 )
 """Settings that name a class, or many: as keys with places, or as values."""
-
-
-def with_spiders_own(settings: BaseSettings, spider: type[Spider]) -> BaseSettings:
-    """Return a copy of the settings, with those of the spider, to be read."""
-    found = settings.copy()
-    found.frozen = False
-    spider.update_settings(found)
-    return found
 
 
 def set_each(settings: BaseSettings, values: Mapping[str, str]) -> None:

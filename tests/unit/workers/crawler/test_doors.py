@@ -23,8 +23,8 @@ def closed(project: dict[str, Any] | None = None, spiders: dict[str, Any] | None
     settings = Settings(project or {}, priority="project")
     settings.setdict(service, priority="cmdline")
     spider = type("Own", (Spider,), {"name": "own", "custom_settings": spiders})
-    close_doors(settings, spider)
     spider.update_settings(settings)
+    close_doors(settings)
     return settings
 
 
