@@ -25,7 +25,7 @@ from forums.state.forum_states import ForumState, ForumStates, Ledger
 from forums.state.keys import ForumCrawlKeys, ForumFleetKeys
 from monitoring.metrics.exposition import text_of
 from monitoring.metrics.fleet import METRICS
-from monitoring.pages.views import page
+from monitoring.pages.views import Reading, overview
 from monitoring.source import Source
 from redis_components.connection import connect
 from redis_components.embedded import redis_url
@@ -188,7 +188,7 @@ def exported() -> dict[str, Any]:
         "failure": reading.failure,
         "foreign": [str(one) for one in reading.foreign],
         "unreadable": dict(reading.unreadable),
-        "page": len(page(reading, source.name)),
+        "page": len(overview(Reading(client=source.client, source=source.name, view=reading))),
         "names": len(set(samples)),
         "of": len(METRICS),
         "crawls": [one.name for one in reading.services],
