@@ -121,7 +121,6 @@ def consume(
             max_bytes=int(max_mb * MIB),
             max_age_s=max_age,
             once=once,
-            named=bool(to) or bool(declared and declared.in_file),
         )
         if declared and (not to or parse_target(declared.text).below(data_dir()) == target):
             ConsumerPlaces(client).claim(service, target, node, moved=bool(to))

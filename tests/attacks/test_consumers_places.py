@@ -59,6 +59,8 @@ def test_a_relative_path_leads_out_of_the_data_folder_in_no_way(target: str, dat
         check_place(parse_target(target).below(data))
 
 
-@pytest.mark.parametrize("target", ["jsonl:data/books.jsonl", "sqlite:///data/books.sqlite", "http://example.org/", "sqlite://"])
+@pytest.mark.parametrize(
+    "target", ["jsonl:data/books.jsonl", "sqlite:///data/books.sqlite", "postgresql://x.example/d", "sqlite://"]
+)
 def test_the_data_folder_is_its_place(target: str) -> None:
     check_place(parse_target(target))

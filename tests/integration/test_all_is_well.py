@@ -31,7 +31,7 @@ from tests.support.redis_server import RedisServer
 from tests.support.trawl_command import Trawl, commands
 from tests.support.troubles import FLEET, Fleet
 from workers.consumers.consume import consume
-from workers.consumers.http_post import HttpPost
+from workers.consumers.database_rows import DatabaseRows
 from workers.node.heartbeat import MachineWatch
 from workers.state.beats import RoundState, Schedules
 from workers.state.keys import FleetKeys
@@ -96,15 +96,18 @@ def wrong_clock(stage: Stage) -> None:
     MachineWatch("celery@control").report()
 
 
+AWAY = "postgresql+psycopg://trawl@127.0.0.1:1/items"
+
+
 def declare(stage: Stage) -> None:
-    Services(stage.fleet.client).declare("books", ServiceRecord(size=0, consumer=f"http://127.0.0.1:{free_port()}/items"))
+    Services(stage.fleet.client).declare("books", ServiceRecord(size=0, consumer=AWAY))
     stage.fleet.client.rpush(BOOKS.item_stream(), '{"n": 1}')
 
 
 def place_away(stage: Stage) -> None:
     declare(stage)
     with client_of(stage.fleet.server.url) as client:
-        sink, troubles = HttpPost(f"http://127.0.0.1:{free_port()}/items", named=True), Troubles(stage.fleet.client)
+        sink, troubles = DatabaseRows(AWAY, "books"), Troubles(stage.fleet.client)
         over = threading.Event()
         take = partial(consume, ItemStream(client, BOOKS), sink, stopped=over.is_set)
         thread = threading.Thread(target=take)

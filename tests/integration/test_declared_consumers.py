@@ -34,8 +34,8 @@ def lines(path: Path) -> list[tuple[str, int]]:
 
 def declare(fleet: PlainFleet, path: Path) -> None:
     fleet.trawl("services", "add", "books", "--consumer", f"jsonl:{path}", "-a", "many=20")
-    fleet.trawl("services", "add", "stuck", "--size", "0", "--consumer", f"http://127.0.0.1:{free_port()}/items")
-    fleet.redis.client().rpush("stuck:items", "1")
+    fleet.trawl("services", "add", "stuck", "--size", "0", "--consumer", f"postgresql+psycopg://x@127.0.0.1:{free_port()}/x")
+    fleet.redis.client().rpush("stuck:items", '{"n": 1}')
 
 
 @pytest.mark.usefixtures("no_process_left")
@@ -93,8 +93,8 @@ def test_a_file_stays_with_the_machine_that_has_it(
     with pytest.raises(ConfigError, match="on celery@c"):
         on("b", "disk")
     monkeypatch.setattr("socket.gethostname", lambda: "d")
-    places.claim("shelf", parse_target("http://x.example/in"), "celery@d")
-    places.claim("shelf", parse_target("http://x.example/in"), "celery@e")
+    places.claim("shelf", parse_target("postgresql://x.example/in"), "celery@d")
+    places.claim("shelf", parse_target("postgresql://x.example/in"), "celery@e")
     assert places.all()["shelf"].node == "celery@e"
     places.forget("shelf")
     assert set(places.all()) == {"books"}

@@ -8,7 +8,6 @@ the old object: no item is lost, and none is in two parts.
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
 import shutil
@@ -100,19 +99,16 @@ def _digest(payloads: Sequence[bytes]) -> str:
 
 
 class S3Objects(Parts):
-    """Puts parts as `<prefix>/<name>.jsonl`, or `.jsonl.gz`, into a bucket."""
+    """Puts parts as `<prefix>/<name>.jsonl` into a bucket."""
 
     def __init__(self, url: str, **bounds: Any) -> None:
         super().__init__(**bounds)
-        self._bucket, self._zipped = BucketPlace(url), url.startswith("s3+gzip:")
+        self._bucket = BucketPlace(url)
 
     def write(self, items: Sequence[Item]) -> dict[int, str]:
         """Put them, in one request; an object of that name is replaced."""
         body = b"".join(to_line(one.value) for one in items)
-        if self._zipped:
-            body = gzip.compress(body, 6, mtime=0)
-        kind = "application/gzip" if self._zipped else "application/x-ndjson"
-        self._bucket.put(f"{self.part}.jsonl{'.gz' if self._zipped else ''}", io.BytesIO(body), kind)
+        self._bucket.put(f"{self.part}.jsonl", io.BytesIO(body), "application/x-ndjson")
         return {}
 
 

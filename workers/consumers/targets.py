@@ -1,4 +1,4 @@
-"""Kinds of targets of `trawl items consume`, in one table: `jsonl:PATH`, `csv:PATH`, a URL of SQLAlchemy's, `http://…`; and
+"""Kinds of targets of `trawl items consume`, in one table: `jsonl:PATH`, `csv:PATH`, a bucket, a URL of SQLAlchemy's; and
 the item streams that a consumer of the fleet may read: only those of services that declare it.
 
 A spider declares its consumer by the attribute `item_consumer`. Without one its items are for the user to consume, and nothing of
@@ -37,8 +37,6 @@ class SinkOptions:
     max_bytes: int = 100 * MIB
     max_age_s: float = 0.0
     once: bool = False
-    named: bool = True
-    """The operator of this machine has named the target; one from Redis may be anybody's who can write there."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,12 +107,6 @@ def _parts(place: str, options: SinkOptions) -> Sink:
     return S3Objects(place, max_bytes=options.max_bytes, max_age_s=options.max_age_s, at_once=options.once)
 
 
-def _post(place: str, options: SinkOptions) -> Sink:
-    from .http_post import HttpPost
-
-    return HttpPost(place, named=options.named)
-
-
 def _rows(place: str, options: SinkOptions) -> Sink:
     from .database_rows import DatabaseRows
 
@@ -152,24 +144,16 @@ def _with_database(url: str, path: str) -> str:
     return make_url(url).set(database=path).render_as_string(hide_password=False)
 
 
-_DATABASES = ("sqlite", "postgresql", "mysql", "mariadb", "oracle", "mssql")
+_DATABASES = ("sqlite", "postgresql", "mysql", "mariadb")
 KINDS = (
     _files("jsonl", _jsonl),
     _files("csv", _csv),
     TargetKind(
         name="s3",
-        schemes=("s3", "s3+gzip"),
-        pattern=re.compile(r"(?P<place>s3(\+gzip)?://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^\s?#@\\]{0,500})?)", re.ASCII),
-        form="s3://BUCKET/PREFIX, s3+gzip://BUCKET/PREFIX",
+        schemes=("s3",),
+        pattern=re.compile(r"(?P<place>s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^\s?#@\\]{0,500})?)", re.ASCII),
+        form="s3://BUCKET/PREFIX",
         sink=_parts,
-    ),
-    TargetKind(
-        name="http",
-        schemes=("http", "https"),
-        pattern=re.compile(r"(?P<place>https?://[^/?#\s]\S*)"),
-        form="http://HOST/PATH, https://HOST/PATH",
-        sink=_post,
-        path=lambda _url: None,  # its address is checked where it is connected to
     ),
     TargetKind(
         name="database",
@@ -204,9 +188,7 @@ _FIX = "name it with --to or in trawl.toml, or sign what is declared (TRAWL_SIGN
 
 
 def check_place(target: Target) -> None:
-    """Raise ConfigError for a file outside of the data folder, and for a bucket: the login to it is this machine's. Addresses are
-    checked where they are connected to.
-    """
+    """Raise ConfigError for a file outside of the data folder, and for a bucket: the login to it is this machine's."""
     if target.kind.path is None:
         raise ConfigError(
             f"{target.place!r:.200} is declared in Redis, and the login to it is this machine's: nothing was written; {_FIX}"

@@ -73,7 +73,7 @@ class Declared:
     def options(self) -> SinkOptions:
         """Return the options of its sink; the key counts for a database."""
         key = self.key if self.target.kind.name == "database" else ""
-        return SinkOptions(table=self.service, key=key, named=self.in_file)
+        return SinkOptions(table=self.service, key=key)
 
     def stream(self, client: redis.Redis) -> ItemStream:
         """Return the items. Raises ConfigError where they are another consumer's."""

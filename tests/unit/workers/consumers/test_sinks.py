@@ -5,12 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-import socket
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from contextlib import closing
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -20,7 +16,6 @@ from redis_components.errors import ConfigError
 from workers.consumers.consume import Item, SinkUnavailable
 from workers.consumers.database_rows import DatabaseRows
 from workers.consumers.files import CsvRows, JsonLines, whole_rows
-from workers.consumers.http_post import HttpPost
 from workers.consumers.targets import parse_target
 
 
@@ -108,71 +103,10 @@ def test_a_table_without_that_key_and_a_wrong_database_are_said(tmp_path: Path) 
         DatabaseRows("sqlite:////no/such/folder/x", "books").write(batch({"url": "a"}))
 
 
-@contextmanager
-def server(*answers: int) -> Iterator[tuple[str, list[tuple[str, bytes]]]]:
-    """An HTTP server that gives these answers in turn, and what it was sent."""
-    got: list[tuple[str, bytes]] = []
-    left = list(answers)
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            got.append((self.headers.get("Authorization", ""), self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(left.pop(0))
-            self.send_header("Location", "/elsewhere")
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None: ...
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as one:
-        thread = Thread(target=one.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield f"127.0.0.1:{one.server_port}", got
-        one.shutdown()
-        thread.join()
-
-
-def test_a_post_counts_when_it_was_taken() -> None:
-    with server(204, 503, 302, 404) as (host, got):
-        sink = HttpPost(f"http://me:s%40crt@{host}/in")
-        assert sink.write(batch({"n": 1}, {"n": 2})) == {}
-        assert got == [("Basic bWU6c0BjcnQ=", b'{"n":1}\n{"n":2}\n')]
-        with pytest.raises(SinkUnavailable, match="answers 503"):
-            sink.write(batch(1))
-        for code in (302, 404):
-            with pytest.raises(ConfigError, match=f"answers {code}.*no item was taken") as error:
-                sink.write(batch(1))
-            assert "crt" not in str(error.value)
-    with pytest.raises(SinkUnavailable, match="cannot be reached"):
-        sink.write(batch(1))
-
-
-def test_a_batch_that_is_too_large_is_sent_in_parts_and_an_item_that_is_holds_up_no_other() -> None:
-    with server(413, 204, 413, 413, 204) as (host, got):
-        refused = HttpPost(f"http://{host}/in").write(batch("a", "b", "c"))
-    assert refused == {1: f"http://{host}/in answers 413: it is too large"}
-    assert [body.decode().split() for _, body in got] == [['"a"', '"b"', '"c"'], ['"a"'], ['"b"', '"c"'], ['"b"'], ['"c"']]
-
-
 def test_targets_are_texts() -> None:
     assert parse_target("jsonl:a b.jsonl").place == "a b.jsonl"
-    assert parse_target("https://x.example/in").kind.name == "http"
     assert parse_target("postgresql+psycopg://u:p@h/d").kind.name == "database"
-    for wrong in ("jsnl:x", "csv:", "http:/x", "books.jsonl", "redis://u:secret@h"):
+    for wrong in ("jsnl:x", "csv:", "http://x/in", "books.jsonl", "redis://u:secret@h"):
         with pytest.raises(ConfigError, match="is not a target: write jsonl:PATH") as error:
             parse_target(wrong)
         assert "secret" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    "url", ["http://127.0.0.1:1/in", "https://[::1]:1/in", "http://169.254.169.254/latest", "http://10.0.0.1/"]
-)
-def test_an_address_that_is_not_public_is_refused_unless_a_person_has_written_it(url: str) -> None:
-    with pytest.raises(ConfigError, match="not a public address: nothing was sent"):
-        HttpPost(url, named=False).write([Item(0, {})])
-
-
-def test_a_name_that_resolves_to_a_private_address_is_refused_whoever_wrote_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 1))]
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answers)
-    with pytest.raises(ConfigError, match=r"shop\.example is, or resolves to, 127\.0\.0\.1"):
-        HttpPost("http://shop.example/in").write([Item(0, {})])
