@@ -42,7 +42,17 @@ settings.load_profile("deterministic")
 
 ROOM_FOR_FILES = 4 << 30
 FIRST = ("faults", "attacks", "acceptance", "integration")  # folders whose tests wait for processes; all others follow
-
+SECONDS = {  # that the tests of a file take in `make test`; of other files in these folders a few
+    100: "politeness promises reading_apart",
+    70: "forum_crawl supervisor_lives spoilt_redis odd_threads wheels publish",
+    50: "demo group_runs failover crawler_process quotas_of_runs held_crawls chaos",
+    35: "consume_parts cli_up mysql backup nodes_and_rolls export reading embedded_faults deploy crawl_once innocent_site "
+    "embedded_sharing watch clocks messages jobs page_age exchange_properties",
+    25: "custom_classes search recent_messages scheduler_crawl scheduler_bad_input deaths new_site_of_others storage_write "
+    "page_clients writer_faults beats fuzz_corpus alerts who_can_write_to_redis forum_process member_turns states "
+    "hostile_site_live migrations health without_forums books private_addresses",
+}
+SECONDS_OF = {f"test_{name}": seconds for seconds, names in SECONDS.items() for name in names.split()}
 
 LONG = re.compile(  # left out of `make test`, where a shorter form or another variant of each stays; `make test-all` runs them
     r"""test_other_reactors\.py::.*\[(EPollReactor|False)\]
@@ -170,7 +180,7 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Give each xdist worker long tests first and short ones after them.
+    """Give each xdist worker files of long tests first, for about the same time, the longest before the others, then short tests.
 
     `--dist worksteal` hands each of the workers one block of the list, and who is ready takes from the end of another's block.
     """
@@ -180,20 +190,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if LONG.search(item.nodeid)]
         if {*folder_of.values()} >= {*FIRST, "unit"}:
             _each_line_names_a_test(left_out)
+            _each_name_is_a_files()
         config.hook.pytest_deselected(items=left_out)
         too_long = {id(item) for item in left_out}
         items[:] = [item for item in items if id(item) not in too_long]
-    long, short = [], []
+    long: dict[Path, list[pytest.Item]] = {}
+    short = []
     for item in items:
-        (long if folder_of[item.path] in FIRST else short).append(item)
+        if folder_of[item.path] in FIRST:
+            long.setdefault(item.path, []).append(item)
+        else:
+            short.append(item)
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    files: dict[Path, list[pytest.Item]] = {}
-    for item in sorted(long, key=lambda one: FIRST.index(folder_of[one.path])):
-        files.setdefault(item.path, []).append(item)
+    seconds = {path: _seconds(path, len(tests)) for path, tests in long.items()}
     blocks: list[list[pytest.Item]] = [[] for _ in range(workers)]
-    for path, tests in files.items():  # a file stays in one block: tests of a module share its fixtures
+    length = [0.0] * workers
+    for path in sorted(long, key=seconds.__getitem__, reverse=True):  # a file stays in one block: its tests share fixtures
         with_servers = path.parent.name == "storage"  # of databases, which each worker makes that needs them
-        min(blocks[:2] if with_servers else blocks, key=len).extend(tests)
+        place = min(range(min(2, workers) if with_servers else workers), key=length.__getitem__)
+        blocks[place].extend(long[path])
+        length[place] += seconds[path]
     size = -(-len(items) // workers)
     for block in blocks:
         room = max(0, size - len(block))
@@ -202,12 +218,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for block in blocks for item in block] + short
 
 
+def _seconds(path: Path, tests: int) -> float:
+    return SECONDS_OF.get(path.stem, 3 + tests / 5)
+
+
 def _each_line_names_a_test(left_out: list[pytest.Item]) -> None:
     """A test that was renamed would be in `make test` again, and nobody would be told."""
     for line in LONG.pattern.splitlines():
         one = line.strip().removeprefix("|")
         if one and not any(re.search(one, item.nodeid, re.VERBOSE) for item in left_out):
             raise pytest.UsageError(f"tests/conftest.py: no test has the name that LONG leaves out: {one.strip()}")
+
+
+def _each_name_is_a_files() -> None:
+    """A file that was renamed would come after those that take less, and the last worker be ready long after the others."""
+    files = {path.stem for folder in FIRST for path in Path(__file__).with_name(folder).rglob("test_*.py")}
+    if gone := SECONDS_OF.keys() - files:
+        raise pytest.UsageError(f"tests/conftest.py: SECONDS names files that do not exist: {', '.join(sorted(gone))}")
 
 
 @pytest.fixture(autouse=True)
