@@ -84,15 +84,13 @@ class Installation:
             sys.stdout.write(NO_BINARY)
 
     def install_tools(self) -> None:
-        """Install the requirements of tests and checks, with their bytecode."""
+        """Install the requirements of tests and checks. A tenth of their modules is ever imported, and compiled then."""
         project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-        needs = project["optional-dependencies"]["dev"]
-        if not self.uv or not self._uv("tools", "--compile-bytecode", "-c", PINS, *needs):
-            self._pip("tools", "-c", PINS, *needs)
+        self._install("tools", "-c", PINS, *project["optional-dependencies"]["dev"])
 
-    def make_bytecode(self, whole: bool) -> None:
+    def make_bytecode(self) -> None:
         with contextlib.suppress(Failed):  # an optional driver is missing: the log names it
-            self._run("bytecode", str(self.python), "packaging/bytecode.py", *(["--whole"] if whole else []))
+            self._run("bytecode", str(self.python), "packaging/bytecode.py")
 
     def show(self, text: str, end: str = "") -> None:
         """Print a line; on a terminal the next one overwrites it, elsewhere only lines with an `end` are printed."""
@@ -167,7 +165,7 @@ def main(arguments: Sequence[str]) -> int:
             here.make_environment()
             here.install_packages()
             here.install_redis()
-        here.make_bytecode(whole=dev)
+            here.make_bytecode()
     except Failed:
         here.show("")
         words = here.log.read_text("utf-8", errors="replace").splitlines()
