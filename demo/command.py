@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 import time
 import traceback
+from collections.abc import Iterator
 
 import redis
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from cli.processes import Interrupts
@@ -86,7 +86,7 @@ def _keep(steps: DemoSteps, console: Console, interrupts: Interrupts) -> None:
         ("more", f"{trawl} scale forum_detail=2"),
         ("events", f"write {processes.folder.shown}/trawl.toml (docs/events.md)"),
     ):
-        console.print(Text.assemble((f"  {what:<10}", "bold"), how), soft_wrap=True)
+        _row(console, f"  {what}", how)
     while not interrupts.asked:
         processes.tend()
         time.sleep(TICK_S)
@@ -110,9 +110,17 @@ def print_report(console: Console, steps: DemoSteps) -> None:
     console.print()
     print_coverage(console, steps.coverage)
     console.print()
-    console.print(_figures(steps))
+    for what, text in _figures(steps):
+        _row(console, what, text)
+    folder = steps.processes.folder
     console.print()
-    _print_whereabouts(console, steps)
+    _row(console, "the data", f"{folder.shown}/trawl.sqlite")
+    _row(console, "", f"TRAWL_DATA_DIR={folder.shown} {trawl_command()} export comments --format csv | head")
+    _row(console, "the logs", f"{folder.shown}/logs")
+
+
+def _row(console: Console, what: str, text: str) -> None:
+    console.print(Text.assemble((f"{what:<16}", "bold"), text), soft_wrap=True)
 
 
 def print_coverage(console: Console, coverage: tuple[Coverage, ...]) -> None:
@@ -124,39 +132,21 @@ def print_coverage(console: Console, coverage: tuple[Coverage, ...]) -> None:
             console.print(f"{what} {one.table}: {', '.join(ids[:IDS_SHOWN])}{more}", style="red", soft_wrap=True)
 
 
-def _figures(steps: DemoSteps) -> Table:
+def _figures(steps: DemoSteps) -> Iterator[tuple[str, str]]:
     fleet, forum = steps.progress.fleet, steps.progress.forum
     assert fleet
     assert forum
-    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True)
-    table.add_column()
     refused = sum(pages for status, pages in forum.served.items() if status in ("429", "500"))
-    table.add_row("pages", f"{forum.pages:,} fetched")
-    table.add_row("refused", f"{refused:,} of them with 500 or 429, on purpose: each was tried again")
-    table.add_row("given up", f"{sum(one.crawl.dead for one in fleet.services):,} requests, {_bad_items(steps):,} items")
+    yield "pages", f"{forum.pages:,} fetched"
+    yield "refused", f"{refused:,} of them with 500 or 429, on purpose: each was tried again"
+    dead, bad = sum(one.crawl.dead for one in fleet.services), sum(one.items_refused for one in fleet.services)
+    yield "given up", f"{dead:,} requests, {bad:,} items"
     if killed := steps.killed:
         reclaimed = sum(one.crawl.reclaimed for one in fleet.services)
-        table.add_row("killed", f"{killed.crawler.name} at {clock(killed.at_s)}; {reclaimed:,} leases taken back")
-        table.add_row("crawling again", f"{killed.recovered_after_s:.1f} s after the kill")
+        yield "killed", f"{killed.crawler.name} at {clock(killed.at_s)}; {reclaimed:,} leases taken back"
+        yield "crawling again", f"{killed.recovered_after_s:.1f} s after the kill"
     edits, deletions = steps.progress.noticed
     by_then = f"{steps.noticed_following:,} of them in passing, the others by a last check of every thread"
-    table.add_row("noticed", f"{edits:,} edits and {deletions:,} deletions, {by_then}")
-    table.add_row("followed", f"with {steps.requests_following:,} requests in {steps.processes.options.demo_live_s:.0f} s")
-    table.add_row("wall time", f"{steps.progress.clock_s:.0f} s")
-    return table
-
-
-def _bad_items(steps: DemoSteps) -> int:
-    assert steps.progress.fleet
-    return sum(one.items_refused for one in steps.progress.fleet.services)
-
-
-def _print_whereabouts(console: Console, steps: DemoSteps) -> None:
-    folder = steps.processes.folder
-    query = "select forum_id, count(*) from posts group by 1"
-    python = f"import sqlite3; print(sqlite3.connect('{folder.shown}/trawl.sqlite').execute('{query}').fetchall())"
-    console.print(Text.assemble(("the data  ", "bold"), f"{folder.shown}/trawl.sqlite"), soft_wrap=True)
-    console.print(Text(f'  python3 -c "{python}"'), soft_wrap=True)
-    console.print(Text(f"  TRAWL_DATA_DIR={folder.shown} {trawl_command()} export comments --format csv | head"), soft_wrap=True)
-    console.print(Text.assemble(("the logs  ", "bold"), f"{folder.shown}/logs"), soft_wrap=True)
+    yield "noticed", f"{edits:,} edits and {deletions:,} deletions, {by_then}"
+    yield "followed", f"with {steps.requests_following:,} requests in {steps.processes.options.demo_live_s:.0f} s"
+    yield "wall time", f"{steps.progress.clock_s:.0f} s"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import socket
 import struct
@@ -24,7 +23,7 @@ from .world import Mix
 class Behaviour:
     """`rate` in events per second; `edit_rate`, `delete_rate`, `move_rate` are shares of them (0 to 1), the others publish.
 
-    `latency_ms` before each page; `error_rate` to `slow_body_rate` are shares of pages (0 to 1). `skew`: exponent of the power
+    `latency_ms` before each page; `error_rate` to `reset_rate` are shares of pages (0 to 1). `skew`: exponent of the power
     law of the rates over the forums. `wall`: a soft block with status 200 instead of a page ("login", "captcha", "empty"; ""
     for none), for all forums and kinds of pages or for `wall_forum` and `wall_page` alone.
     """
@@ -34,7 +33,6 @@ class Behaviour:
     error_rate: float = 0.0
     throttle_rate: float = 0.0
     reset_rate: float = 0.0
-    slow_body_rate: float = 0.0
     edit_rate: float = 0.0
     delete_rate: float = 0.0
     move_rate: float = 0.0
@@ -55,7 +53,7 @@ class Behaviour:
     @property
     def misbehaving_share(self) -> float:
         """Share of pages with any kind of misbehaviour."""
-        return self.error_rate + self.throttle_rate + self.reset_rate + self.slow_body_rate
+        return self.error_rate + self.throttle_rate + self.reset_rate
 
 
 _EMPTY_JSON = {
@@ -85,8 +83,6 @@ def block_page(behaviour: Behaviour, page: str, *, as_json: bool) -> tuple[bytes
     return _wall(behaviour.wall), False
 
 
-SLOW_BODY_S = 1.0
-_DRIBBLES = 10
 _LINGER_ZERO = struct.pack("ii", 1, 0)  # closing such a socket sends RST instead of FIN
 
 
@@ -97,7 +93,6 @@ class Fault(Enum):
     ERROR = "500 Internal Server Error"
     THROTTLED = "429 Too Many Requests with Retry-After"
     RESET = "half of the body, then a TCP reset"
-    SLOW = "a body that takes a second to arrive"
 
 
 class FaultChoice:
@@ -115,7 +110,6 @@ class FaultChoice:
             (behaviour.error_rate, Fault.ERROR),
             (behaviour.throttle_rate, Fault.THROTTLED),
             (behaviour.reset_rate, Fault.RESET),
-            (behaviour.slow_body_rate, Fault.SLOW),
         ):
             if draw < share:
                 return fault
@@ -132,18 +126,6 @@ async def send_half_and_reset(request: web.Request, response: web.Response) -> w
         if transport := request.transport:
             transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_ZERO)
             transport.abort()
-    return started
-
-
-async def send_slowly(request: web.Request, response: web.Response) -> web.StreamResponse:
-    """Send the body in ten pieces over `SLOW_BODY_S`; the length is announced at once."""
-    started, body = _promised(response)
-    piece = -(-len(body) // _DRIBBLES) or 1
-    with suppress(ConnectionError):
-        await started.prepare(request)
-        for offset in range(0, len(body), piece):
-            await asyncio.sleep(SLOW_BODY_S / _DRIBBLES)
-            await started.write(body[offset : offset + piece])
     return started
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from .behaviour import Behaviour, Fault, FaultChoice, block_page, is_blocked, send_half_and_reset, send_slowly
+from .behaviour import Behaviour, Fault, FaultChoice, block_page, is_blocked, send_half_and_reset
 from .html_pages import HtmlPages, not_found
 from .json_pages import JsonPages, encode
 from .words import Bodies, NoSuchPage
@@ -123,7 +123,7 @@ class ForumServer:
                 served["reset"] += 1
                 return await send_half_and_reset(request, response)
             served[str(response.status)] += 1
-            return await send_slowly(request, response) if fault is Fault.SLOW else response
+            return response
 
         return handle
 

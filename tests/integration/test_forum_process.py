@@ -83,7 +83,7 @@ def test_clients_that_hang_up_at_any_point_leave_no_trace(tmp_path: Path, no_pro
         wait_until(ready.exists, "the forum's ready file", 60)
         port = int(json.loads(ready.read_text())["url"].rsplit(":", 1)[1])
 
-        for setting in ("reset_rate", "slow_body_rate", "error_rate", "latency_ms"):
+        for setting in ("reset_rate", "error_rate", "latency_ms"):
             for sent in (f'{{"{setting}": 1}}'.encode(), f'{{"{setting}": 0}}'.encode()):
                 head = b"POST /control HTTP/1.1\r\nHost: forum\r\nContent-Length: %d\r\n\r\n" % len(sent)
                 with socket.create_connection(("127.0.0.1", port), timeout=60) as control:
