@@ -23,7 +23,7 @@ from redis_components.items.stream import ItemStream
 from redis_components.keys import CrawlKeys
 from workers.consumers.consume import consume as move
 from workers.consumers.targets import FORMS, MIB, SinkOptions, Target, parse_target
-from workers.fleet.consumers import ConsumerHost, ConsumerPlaces, Declared, declared_consumers
+from workers.fleet.consumers import ConsumerPlaces, Declared, declared_consumers
 from workers.fleet.sizes import desired_fleet
 from workers.state.registry import Registry
 
@@ -82,7 +82,7 @@ def _row(client: redis.Redis, keys: CrawlKeys) -> dict[str, Any]:
 
 @app.command()
 def consume(
-    service: Annotated[str, typer.Argument(metavar="SERVICE", help="The service whose items are taken.")] = "",
+    service: Annotated[str, typer.Argument(metavar="SERVICE", help="The service whose items are taken.")],
     to: Annotated[
         str, typer.Option("--to", metavar="TARGET", help=f"By default the consumer that the service declares: {FORMS}.")
     ] = "",
@@ -91,7 +91,6 @@ def consume(
     max_mb: Annotated[float, typer.Option(metavar="MIB", help="Size from which a file is rotated; 0: none.", min=0)] = 100.0,
     max_age: Annotated[float, typer.Option(metavar="S", help="Age at which a file is rotated; 0: none.", min=0)] = 0.0,
     once: Annotated[bool, typer.Option("--once", help="End when no items wait.")] = False,
-    every: Annotated[bool, typer.Option("--all", help="For each service that declares a consumer, as workers do.")] = False,
 ) -> int:
     """Take a service's items out of Redis until Ctrl-C or SIGTERM. Each arrives at least once; what is killed loses none.
 
@@ -101,16 +100,9 @@ def consume(
     **Examples:**
 
         trawl items consume books --to jsonl:data/books.jsonl
-        trawl items consume --all
         trawl items consume books --to postgresql+psycopg://user@host/shop --key url
     """
     interrupts, node = Interrupts(), f"trawl items consume on {socket.gethostname()}"
-    if every == bool(service):
-        raise ConfigError("name a service, or give --all for each that declares a consumer")
-    if every:
-        interrupts.listen()
-        ConsumerHost(node, complain).run(lambda: bool(interrupts.asked), stays=True)
-        return 0
     with redis_client() as client:
         stream = _stream_of(client, service)
         declared = declared_consumers(client).get(service)

@@ -242,9 +242,9 @@ class ConsumerHost:
         self._running: dict[str, _Consumer] = {}
         self._not_before: dict[str, float] = {}
 
-    def run(self, stopped: Callable[[], bool], *, stays: bool = False) -> None:
+    def run(self, stopped: Callable[[], bool]) -> None:
         """Start what is declared and missing, end what is not declared any more, until `stopped`; what the consumers write is
-        finished then. Ends where nothing is declared, unless it `stays`.
+        finished then. Ends where nothing is declared.
         """
         client, declared = connect(), dict[str, Declared | RunConsumer]()
         look_at = 0.0
@@ -255,7 +255,7 @@ class ConsumerHost:
                     with suppress(TrawlError, OSError, redis.RedisError):  # Redis is away, or the file is being edited
                         declared = wanted_consumers(client)
                         self._follow(declared, without_consumer(client, declared))
-                    if not declared and not self._running and not stays:
+                    if not declared and not self._running:
                         return
                 time.sleep(0.1)
         finally:

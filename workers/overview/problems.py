@@ -154,9 +154,7 @@ def _items(view: Overview) -> Iterator[Problem]:
     for name in view.without_consumer:
         number = waiting.get(name.partition("/")[0], 0)
         what = f"{name} declares a consumer and none runs" + (f", {number:,} items wait" if number else "")
-        yield Problem(
-            what=what, fix="start a worker with -Q control (trawl up), or trawl items consume --all", grave=bool(number)
-        )
+        yield Problem(what=what, fix="start a worker with -Q control (trawl up)", grave=bool(number))
     for one in view.services:
         crawl = one.crawl
         if crawl.backed_up:

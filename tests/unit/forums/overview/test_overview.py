@@ -173,7 +173,7 @@ FAULTS: dict[str, tuple[Overview, str, str, bool]] = {
     "no consumer": (
         replace(fleet(CRAWLER, items=720), without_consumer=("books",)),
         "books declares a consumer and none runs, 720 items wait",
-        "trawl items consume --all",
+        "start a worker with -Q control",
         True,
     ),
     "no consumer yet": (
