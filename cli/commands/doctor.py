@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import sqlite3
 import time
@@ -27,7 +26,6 @@ from redis_components.errors import TrawlError
 from redis_components.server.printable import in_words
 from redis_components.server.untrusted_values import server_time
 from redis_components.server.url import impatient, masked
-from redis_components.server.variables import example_secrets
 from workers.application import Finding, application
 from workers.fleet.sizes import declared_fleet
 from workers.node.heartbeat import clock_problem, disk_problems
@@ -81,12 +79,6 @@ def _permissions() -> Iterator[Verdict]:
         yield Verdict("permissions", "ok", "no other user may read the stored data")
 
 
-def _secrets() -> Iterator[Verdict]:
-    for name in example_secrets(os.environ):
-        fix = "write a secret of your own, for example from: openssl rand -hex 24"
-        yield Verdict("secrets", "bad", f"{name} is the example's password, which is public", fix)
-
-
 def _versions() -> Iterator[Verdict]:
     """Yield the versions of what runs here."""
     names = ("Scrapy", "celery", "redis", "SQLAlchemy")
@@ -99,7 +91,6 @@ CHECKS: tuple[tuple[str, Callable[[], Iterable[Verdict]]], ...] = (
     ("versions", _versions),
     ("disk", _disks),
     ("permissions", _permissions),
-    ("secrets", _secrets),
 )
 """Name and check, in the order in which they are shown; those of the application follow."""
 

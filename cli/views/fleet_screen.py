@@ -19,7 +19,6 @@ from .fleet_tables import ERRORS_SHOWN, held_table, in_trouble_first, node_colum
 from .output import duration, iso
 from .tables import INDENT, LEAST_BELOW, Column, FittedTable, figure
 
-LOG_LINES_SHOWN = 5  # of a crawler that was given up; `--json` has all that its record holds
 SILENT_S = 5.0  # a crawler that missed two heartbeats may have died with its node
 LEAST_ROWS, MOST_ROWS = 3, 8  # of a table where not everything is shown
 
@@ -182,24 +181,12 @@ def _details(view: Overview) -> Iterator[RenderableType]:
     """Yield the details of the problems, then the last errors."""
     if view.sites.in_trouble:
         yield _spaced(sites_table(view.sites, view.now))
-    for one in view.crawlers:
-        if one.state.given_up and (lines := log_of(one)):
-            yield _spaced(lines)
     if view.errors:
         yield _spaced(errors_table(view))
 
 
 def _spaced(part: RenderableType) -> RenderableType:
     return Group(Text(""), part)
-
-
-def log_of(one: CrawlerRecord) -> Text | None:
-    """Return the last log lines of a crawler that was given up; None where there are none."""
-    lines = [line for line in (one.log or "").splitlines() if line.strip() and line.strip() != one.error]
-    if not lines:
-        return None
-    last = "".join(f"\n  {line}" for line in lines[-LOG_LINES_SHOWN:])
-    return Text.assemble((f"last lines of {one.name}:", "bold"), Text(last, style="dim"))
 
 
 def errors_table(view: Overview) -> FittedTable:

@@ -34,8 +34,6 @@ Contact = Annotated[
 ]
 AllowPrivate = Annotated[bool, typer.Option("--allow-private", help="Allow a private address, for a forum in your own network.")]
 
-_NAMES = {"site": "SITE", "since": "WHEN", "service": "SERVICE", "file": "FILE"}  # by the parameter's name; others: TEXT
-
 
 def command_group(**given: Any) -> typer.Typer:
     """Return a group of commands, whose help is its line in the list of commands unless it has another."""
@@ -45,10 +43,10 @@ def command_group(**given: Any) -> typer.Typer:
 def prepare_typer() -> None:
     """Replace what typer has no setting for: the shown types of parameters, and the time at which validators are made.
 
-    From then on help shows `N`, `FILE`, `a | b` and nothing for a switch, where typer writes `<int range>` and `<bool>`; in a
-    line of usage `SERVICE` for its `{SERVICE}`. A parameter with a metavar keeps that.
+    From then on help shows metavars and choices, `a | b`, where typer writes `<int range>` and `<bool>`, too; in a line of
+    usage `SERVICE` for its `{SERVICE}`.
     """
-    core._TyperParameter.display_type = _type_in_words  # type: ignore[method-assign, assignment]
+    core._TyperParameter.display_type = _choices  # type: ignore[method-assign, assignment]
     core.TyperArgument._usage_display_name = argument_in_usage  # type: ignore[method-assign, assignment]
     core.build_runtime_param = _WhenNeeded.of  # type: ignore[attr-defined]
 
@@ -79,13 +77,6 @@ def argument_in_usage(one: Any) -> str:
     return (name if one.required else f"[{name}]") + ("..." if one.nargs != 1 else "")
 
 
-def _type_in_words(param: Any, _context: Any) -> str:
+def _choices(param: Any, _context: Any) -> str:
     kind = param.type_descriptor
-    if kind.is_choice:
-        return " | ".join(str(getattr(one, "value", one)) for one in kind.choices)
-    if getattr(param, "is_flag", False) or param.param_type_name == "argument":  # an argument has its name in the first column
-        return ""
-    if kind.is_path:
-        return "FILE"
-    known = {int: "N", float: "NUMBER"}
-    return known.get(kind.annotation) or _NAMES.get(param.name, "TEXT")
+    return " | ".join(str(getattr(one, "value", one)) for one in kind.choices) if kind.is_choice else ""
