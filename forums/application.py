@@ -239,7 +239,6 @@ def key_rules(client: redis.Redis, crawls: Sequence[CrawlKeys], *, threads: bool
         fleet.budgets(): forum_states.budget_of,
         fleet.drift(): lambda _, raw: decoded(raw, dict),
         fleet.delays(): database_state.delay_of,
-        fleet.writer_figures(): database_state.figure_of,
         fleet.alerts(): alerts.alert_of,
     }
     others = [fleet.database(), fleet.wrong_sites(), fleet.output_troubles()]

@@ -21,8 +21,6 @@ from forums.state.database_state import (
     DatabaseClaim,
     DelayHistogram,
     PublicationDelays,
-    WriterCounts,
-    WriterFigures,
 )
 from forums.state.forum_states import TRIAL_PER_DAY, Ledger, Spent, Watched, watched
 from forums.state.site_faults import RULES_FILE, drift_sentence, drifted, output_troubles, wrong_files
@@ -64,7 +62,6 @@ class ForumSites(SitesView):
     spent: Mapping[str, Spent] = field(default_factory=dict)  # site -> requests of the last hour
     budgets: Mapping[str, float] = field(default_factory=dict)  # site -> allowed requests an hour
     delays: Mapping[str, DelayHistogram] = field(default_factory=dict)  # site -> from publication to the database
-    writer: WriterFigures = field(default_factory=WriterFigures)
     writer_lag_s: float | None = None  # since the oldest item that waits for the forum writer was fetched; None: not known
     output_troubles: Mapping[str, str] = field(default_factory=dict)  # output of events -> its error
     another_database: bool = False  # the last written database is not that of the thread records
@@ -239,7 +236,6 @@ class ForumSitesReader(SitesReader):
             spent=spent,
             budgets=budgets,
             delays=part("delays", PublicationDelays(client).read) or {},
-            writer=part("writer", WriterCounts(client).read) or WriterFigures(),
             writer_lag_s=part("writer", lambda: writer_lag(client, writer.values(), now)) if writer else None,
             output_troubles=part("outputs", lambda: output_troubles(client)) or {},
             another_database=part("database", claim.is_another) or False,

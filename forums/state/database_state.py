@@ -1,10 +1,10 @@
-"""State of the database in Redis: the records of its threads, its claim by the fleet, and the figures of its writer.
+"""State of the database in Redis: the records of its threads, its claim by the fleet, and the delays of what its writer stores.
 
 By the records of stored threads a scan recognises new, changed and unchanged threads. A record is written when the report of the
 thread is stored, so it never claims more than the database holds. A missing record costs requests and loses nothing: its thread
 counts as new. The claim is the database that a fleet stores into, by the random id in its tables, and the one whose threads Redis
-remembers. Of sites whose rows were removed nothing is stored any more. The figures, for Prometheus, are the stored changes, the
-time for them, and the delays from publication to storage.
+remembers. Of sites whose rows were removed nothing is stored any more. The delays are from publication to
+storage, for Prometheus.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import hashlib
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
 from typing import Annotated, Any
@@ -28,7 +28,6 @@ from redis_components.server.names import literal
 from redis_components.server.untrusted_values import (
     MOST_BYTES,
     Count,
-    WrongValue,
     as_text,
     hash_at,
     number,
@@ -323,55 +322,4 @@ def delay_of(name: str, raw: bytes) -> float:
     site, _, place = name.rpartition("|")
     if not site or place not in (*_PLACES, "sum"):
         raise ValueError("is not a count of delays")
-    return number(raw, 0.0, 1e18)
-
-
-_CHANGES = ("new", "restored", "moved", "edited", "corrected", "deleted")
-_ROWS = ("post", "comment")
-_WORK = ("batches", "items", "seconds")
-
-
-@dataclass(frozen=True, kw_only=True)
-class WriterFigures:
-    """Counters since the start; they are lost with Redis."""
-
-    changes: Mapping[tuple[str, str, str], float] = field(default_factory=dict)  # (site, post or comment, kind of change)
-    batches: float = 0.0
-    items: float = 0.0  # that left the streams, including refused ones
-    seconds: float = 0.0  # of storing them
-
-
-class WriterCounts:
-    """Counters in Redis. Methods raise `redis.RedisError` when Redis does not answer."""
-
-    def __init__(self, client: redis.Redis) -> None:
-        self._client = client
-        self._key = ForumFleetKeys().writer_figures()
-
-    def add(self, changes: Mapping[str, int], *, batches: int, items: int, seconds: float) -> None:
-        """Add changes (`<site>|<post or comment>|<kind>` -> number), and work. Not idempotent: a writer that dies between its
-        commit and this call loses the counts of its last batches.
-        """
-        with self._client.pipeline() as pipe:
-            for name, times in changes.items():
-                pipe.hincrby(self._key, name, times)
-            pipe.hincrby(self._key, "batches", batches)
-            pipe.hincrby(self._key, "items", items)
-            pipe.hincrbyfloat(self._key, "seconds", seconds)
-            pipe.execute()
-
-    def read(self) -> WriterFigures:
-        """Return the counters, without unreadable values."""
-        fields = readable(hash_at(self._client, self._key), figure_of)
-        work = {name: fields.pop(name, 0.0) for name in _WORK}
-        sites = set(sorted({name.partition("|")[0] for name in fields})[:MOST_SITES])
-        split = ((tuple(name.split("|")), value) for name, value in sorted(fields.items()))
-        return WriterFigures(changes={(a, b, c): value for (a, b, c), value in split if a in sites}, **work)
-
-
-def figure_of(name: str, raw: bytes) -> float:
-    """Parse a count, or the sum of seconds. Raises ValueError."""
-    site, *rest = name.split("|")
-    if name not in _WORK and not (site and len(rest) == 2 and rest[0] in _ROWS and rest[1] in _CHANGES):
-        raise WrongValue("is not a count of the writer's")
     return number(raw, 0.0, 1e18)

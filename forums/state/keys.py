@@ -80,14 +80,6 @@ class ForumFleetKeys(FleetKeys):
         """
         return f"{self.prefix}:delays"
 
-    def writer_figures(self) -> str:
-        """HASH: counters of the forum writer (`<site>|<post or comment>|<kind of change>` -> number), and of its work: `batches`,
-        `items`, `seconds`.
-
-        Written by `store_items` after the commit; read by the exporter.
-        """
-        return f"{self.prefix}:writer"
-
     def probing(self) -> str:
         """STRING with TTL: lock of the one process that probes sites now.
 

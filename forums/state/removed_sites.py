@@ -93,8 +93,7 @@ def forget_site(client: redis.Redis, site: str, *, crawled_only: bool = False) -
             forget_fields(client, key, f"{site}/")
     fleet = ForumFleetKeys()
     forget_fields(client, fleet.drift(), f"{site}/")
-    for key in (fleet.delays(), fleet.writer_figures()):
-        forget_fields(client, key, f"{site}|")
+    forget_fields(client, fleet.delays(), f"{site}|")
     for key in (fleet.wrong_sites(), fleet.budgets(), fleet.breakers()):
         client.hdel(key, site)
     client.unlink(fleet.spent(site), fleet.counted(site))

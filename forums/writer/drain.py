@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import redis
@@ -38,7 +38,6 @@ class WriteReport:
     """Result of one drain. Counts are of items that left the stream; an item that came twice counts twice."""
 
     outcome: Outcome
-    seconds: float
     batches: int = 0
     posts: int = 0
     comments: int = 0
@@ -46,19 +45,13 @@ class WriteReport:
     scans: int = 0
     checks: int = 0
     bad: int = 0  # refused, kept with their reasons
-    changes: Mapping[str, int] = field(default_factory=dict)  # `<site>|<post or comment>|<ChangeKind>` -> number
-
-    @property
-    def items(self) -> int:
-        return self.posts + self.comments + self.forums + self.scans + self.checks + self.bad
 
 
 @dataclass(kw_only=True)
 class _Batch:
-    """Result for one batch, or sums of several (counts and changes)."""
+    """Result for one batch, or sums of several (counts)."""
 
     counts: Counter[str] = field(default_factory=Counter)
-    changes: Counter[str] = field(default_factory=Counter)
     refused: dict[int, str] = field(default_factory=dict)
     done: list[str] = field(default_factory=list)
     stored: list[Item] = field(default_factory=list)
@@ -92,7 +85,6 @@ class ForumSink(Sink):
     def settled(self) -> None:
         """Add the last batch to the totals."""
         self.totals.counts.update(self._last.counts, batches=1)
-        self.totals.changes.update(self._last.changes)
 
 
 def drain(
@@ -114,8 +106,7 @@ def drain(
         outcome = loop.drain(stream, sink, token, loop.Consumed(), lambda: time.monotonic() >= started + budget_s)
     finally:
         loop.unlock(stream, token)
-    seconds, totals = time.monotonic() - started, sink.totals
-    return WriteReport(outcome=outcome, seconds=seconds, changes=dict(totals.changes), **totals.counts)
+    return WriteReport(outcome=outcome, **sink.totals.counts)
 
 
 def _store(database: Database, payloads: Sequence[bytes]) -> _Batch:
@@ -132,7 +123,6 @@ def _store(database: Database, payloads: Sequence[bytes]) -> _Batch:
             good.append((place, item))
     written = Written()
     refused = {one.place: one.reason for one in database.write([item for _, item in good], written)} if good else {}
-    batch.changes.update(f"{one.site}|{one.row}|{one.kind}" for one in written.changes)
     for number, (place, item) in enumerate(good):
         if number in refused:
             batch.refused[place] = refused[number]

@@ -30,7 +30,7 @@ from forums.records import FORUM_WRITER
 from forums.records.stored import keep_marks
 from forums.sites import SiteError, load_all, load_site
 from forums.state import database_state
-from forums.state.database_state import DatabaseClaim, PublicationDelays, ThreadRecord, WriterCounts, removed_sites
+from forums.state.database_state import DatabaseClaim, PublicationDelays, ThreadRecord, removed_sites
 from forums.state.forum_states import ForumState, ForumStates, Ledger, Purpose, Spending
 from forums.storage import Check, Comment, Database, Forum, Item, Post, Rechecks, Scan, StorageError, scans
 from forums.storage.database import default_url
@@ -318,13 +318,6 @@ def _rechecks(site: str) -> Rechecks:
     return Rechecks(until_s=schedule.recheck_days * 86_400, min_interval_s=schedule.min_interval_s)
 
 
-def _count(client: redis.Redis, reports: Iterable[WriteReport]) -> None:
-    """Add the reports to the counters of `/metrics`."""
-    for one in reports:
-        if one.batches:
-            WriterCounts(client).add(one.changes, batches=one.batches, items=one.items, seconds=one.seconds)
-
-
 def forget(url: str) -> None:
     """Close the database, so that the next task opens it again: it may have been moved or restored."""
     _lateness.pop(url, None)
@@ -354,7 +347,6 @@ def store(client: redis.Redis, services: Iterable[str], *, budget_s: float = 10.
             service: drain(stream, database, budget_s=budget_s, after=after, arrived=lambda items: late.count(client, items))
             for service, stream in streams.items()
         }
-        _count(client, reports.values())
         prune_events(database)
         store_members(client, database)  # last, as the next two: they must never keep items waiting
         log_fleet_notes(client, database)

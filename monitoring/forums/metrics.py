@@ -29,11 +29,6 @@ def _tallies(view: Overview, value: Value) -> Samples:
     return [((site,), value(tally) or 0.0) for site, tally in forum_sites(view).tallies.items()]
 
 
-def _writer(view: Overview, value: Value) -> Samples:
-    """Return a figure of all writers together; none before the first batch."""
-    return single(value(forum_sites(view).writer)) if forum_sites(view).writer.batches else []
-
-
 def _blocked(view: Overview) -> Samples:
     counts: Counter[tuple[str, str, str]] = Counter()
     for service in view.services:
@@ -65,10 +60,9 @@ FORUM_METRICS: tuple[MetricSpec, ...] = specs(
         "trawl_publish_to_store_seconds": lambda view: [
             ((site,), delay.buckets, delay.sum_s) for site, delay in forum_sites(view).delays.items()
         ],
-        "trawl_stored_total": lambda view: forum_sites(view).writer.changes.items(),
         "trawl_writer_lag_seconds": _lag,
         "trawl_site_blocked_total": _blocked,
         "trawl_site_drift": lambda view: [(names, now) for names, (now, _) in forum_sites(view).drifts.items()],
     },
-    {"board": (("site", "forum"), _boards), "tally": (("site",), _tallies), "writer": ((), _writer)},
+    {"board": (("site", "forum"), _boards), "tally": (("site",), _tallies)},
 )

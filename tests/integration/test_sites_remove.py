@@ -16,7 +16,7 @@ from scrapy import Request, Spider
 from forums.records.tasks_and_items import NEWEST_FIELDS, PostTask, encode
 from forums.scheduling.seeding import OutcomeKind, seed
 from forums.state.alerts import Alert, Alerts
-from forums.state.database_state import PublicationDelays, ThreadRecord, WriterCounts, keep, removed_sites
+from forums.state.database_state import PublicationDelays, ThreadRecord, keep, removed_sites
 from forums.state.forum_states import ForumState, ForumStates, Ledger, Purpose, Spending
 from forums.state.keys import ForumCrawlKeys, ForumFleetKeys
 from forums.storage import Database
@@ -81,7 +81,6 @@ def fill(client: redis.Redis, site: str, data: Path) -> None:
     ForumStates(client).write({f"{site}/news": ForumState(scanned_at=1.0)})
     client.hset(ForumCrawlKeys(LIST).marks(), f"{site}/news", b"{}")
     PublicationDelays(client).add({site: [1.0]})
-    WriterCounts(client).add({f"{site}|post|new": 1}, batches=1, items=1, seconds=1.0)
     client.hset(FLEET.drift(), f"{site}/list", b"{}")
     client.hset(FLEET.wrong_sites(), site, b"wrong")
     Ledger(client).add([Spending(site=site, name="x", purpose=Purpose.SCAN, ended_at=2e9, requests=1)])

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from forums.overview import Boards, ForumSites
 from forums.overview.model import ForumSitesReader
-from forums.state.database_state import DelayHistogram, WriterFigures
+from forums.state.database_state import DelayHistogram
 from forums.state.forum_states import ForumState, Spent, WatchedForum
 from monitoring.metrics.exposition import text_of
 from monitoring.metrics.fleet import METRICS, reference
@@ -118,7 +118,6 @@ SITES = ForumSites(
         ),
     ),
     delays={"demo": DelayHistogram(counts=(47, 1, 0, 0, 0, 0, 0, 0, 1), sum_s=99.5)},
-    writer=WriterFigures(changes={("demo", "comment", "edited"): 74}, batches=75, items=76, seconds=77.5),
     writer_lag_s=78.25,
 )
 
@@ -193,10 +192,6 @@ def test_every_figure_comes_out_under_its_name() -> None:
         "trawl_retries_total": 71,
         "trawl_download_exceptions_total": 72,
         "trawl_spider_exceptions_total": 73,
-        'trawl_stored_total{change="edited",row="comment",site="demo"}': 74,
-        "trawl_writer_batches_total": 75,
-        "trawl_writer_items_total": 76,
-        "trawl_writer_busy_seconds_total": 77.5,
         "trawl_writer_lag_seconds": 78.25,
         "trawl_redis_used_memory_bytes": 79,
         "trawl_redis_max_memory_bytes": 80,
