@@ -124,7 +124,7 @@ def test_a_stream_that_is_left_early_reads_no_more(mysql: Database) -> None:
 
 def test_wrong_password_database_and_server_are_one_line(mariadb_server: MariadbServer) -> None:
     for url, said in (
-        (mariadb_server.url("test", password="wr0ng-w0rd"), "check user and password"),
+        (mariadb_server.url("test", password="wr0ng-w0rd"), "user and password"),
         (mariadb_server.url("nowhere"), "create it first"),
         ("mysql://ada:w0rd@127.0.0.1:1/db", "check that the server runs"),
     ):
