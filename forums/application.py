@@ -301,13 +301,6 @@ def on_breaker_reset(client: redis.Redis, site: str) -> None:
     forgive(client, site, forget=True)
 
 
-def operator_keys() -> Mapping[str, str]:
-    """Return the key of the alerts."""
-    from forums.state.keys import ForumFleetKeys
-
-    return {"alerts": ForumFleetKeys().alerts()}
-
-
 def on_deadly_page(page: PageAtWork, what: str) -> None:
     """Open the breaker of the page's site. Raises redis.RedisError."""
     from .breaker.state import open_for_page

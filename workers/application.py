@@ -180,10 +180,6 @@ class Application:
     def on_breaker_reset(self, client: redis.Redis, site: str) -> None:
         """Forget what is known of the pages of a site whose breaker an operator closes. Raises redis.RedisError."""
 
-    def operator_keys(self) -> Mapping[str, str]:
-        """Return hashes in Redis with what operators typed, by description: a copy is kept in the database, and put back."""
-        return {}
-
     def on_deadly_page(self, page: PageAtWork, what: str) -> None:
         """Handle a page at which a crawler hung or died; `what` happened. Raises redis.RedisError."""
 

@@ -24,7 +24,6 @@ from redis_components.embedded.files import private_file, private_folder
 from .database import MIGRATIONS_TABLE, Database
 from .engine import LOCK_WAIT_S, sqlite_file
 from .errors import StorageError, masked, storage_error
-from .history import operator_states
 from .schema.search_index import ROWS
 from .schema.tables import metadata, posts
 
@@ -143,7 +142,7 @@ def _tables(database: Database) -> list[str]:
     """Return the names of Trawl's tables that are there."""
     with database.reading() as connection:
         there = set(inspect(connection).get_table_names())
-    return sorted(there & (set(metadata.tables) | {MIGRATIONS_TABLE, ROWS, operator_states.name}))
+    return sorted(there & (set(metadata.tables) | {MIGRATIONS_TABLE, ROWS}))
 
 
 def _run(url: URL, program: str, *arguments: str, connected: bool = True) -> None:

@@ -1,7 +1,6 @@
 """History and state of the fleet, moved from Redis into the database.
 
-Outcomes of members of runs; actions of operators and of the fleet (the audit, and the notes of `state/reports.py`) as events; a
-copy of the operators' settings.
+Outcomes of members of runs, and actions of operators and of the fleet (the audit, and the notes of `state/reports.py`) as events.
 
 The position in each stream of actions is stored in the database, in the transaction that writes the events, so each entry becomes
 one event, even if a writer dies or two run at once. A stream that is new to the database is read from its end.
@@ -18,8 +17,7 @@ from typing import Any
 
 import msgspec
 import redis
-from sqlalchemy import Column, Connection, MetaData, Table, delete, insert, inspect, select
-from sqlalchemy.schema import CreateTable
+from sqlalchemy import Connection, delete, select
 
 from redis_components.errors import ConfigError
 from redis_components.server.printable import in_one_line
@@ -31,8 +29,6 @@ from workers.state.registry import Registry
 from workers.state.reports import Act, Note
 
 from .database import Database
-from .engine import UtcDateTime
-from .schema.dialects import NAME, TEXT
 from .schema.tables import event_outputs as outputs
 from .schema.tables import run_members as members
 from .write.changes import Change, FleetKind, FleetRow, Position, lock_writers, note_position, reserved
@@ -121,37 +117,6 @@ def log_stream(database: Database, key: str, after: Position | None, to: Positio
 def _position(connection: Connection, key: str) -> Position | None:
     row = connection.execute(select(outputs.c.seq, outputs.c.place).where(outputs.c.name == reserved(key))).first()
     return None if row is None else Position(*row)
-
-
-operator_states = Table(
-    "operator_state",
-    MetaData(),
-    Column("namespace", NAME, primary_key=True),
-    Column("kept_at", UtcDateTime, nullable=False),
-    Column("state", TEXT, nullable=False),
-)
-OperatorState = dict[str, dict[str, str]]
-
-
-def write_operator_state(database: Database, namespace: str, state: OperatorState) -> None:
-    """Replace the row of a namespace. Raises StorageError."""
-    text = msgspec.json.encode(state, order="sorted").decode()
-    with database.writing() as connection:
-        connection.execute(CreateTable(operator_states, if_not_exists=True))
-        connection.execute(delete(operator_states).where(operator_states.c.namespace == namespace))
-        connection.execute(insert(operator_states).values(namespace=namespace, kept_at=datetime.now(UTC), state=text))
-
-
-def read_operator_state(database: Database, namespace: str) -> OperatorState:
-    """Return the last written state; {} if there is none or it is unreadable. Raises StorageError."""
-    with database.reading() as connection:
-        if not inspect(connection).has_table(operator_states.name):
-            return {}
-        text = connection.scalar(select(operator_states.c.state).where(operator_states.c.namespace == namespace))
-    try:
-        return msgspec.json.decode(text or "{}", type=OperatorState)
-    except msgspec.MsgspecError:
-        return {}
 
 
 logger = logging.getLogger(__name__)

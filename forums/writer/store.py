@@ -2,10 +2,6 @@
 
 One fleet, one database: a writer with another one stores nothing.
 
-The operators' state survives a Redis that lost everything: it is copied into the database when it changes, and put back when it
-is gone, without a question. To crawl a site that was paused is worse than to bring back a size that was flushed on purpose, and
-the fleet's errors name what was put back.
-
 The hooks of the writer learn from stored items for the next scans: rates and gaps of forums, the known forums and the request
 ledger, records of threads and marks of forums.
 """
@@ -35,14 +31,12 @@ from forums.state.forum_states import ForumState, ForumStates, Ledger, Purpose, 
 from forums.storage import Check, Comment, Database, Forum, Item, Post, Rechecks, Scan, StorageError, scans
 from forums.storage.database import default_url
 from forums.storage.engine import FILE_OF, place_of
-from forums.storage.history import log_fleet_notes, read_operator_state, store_members, write_operator_state
+from forums.storage.history import log_fleet_notes, store_members
 from forums.storage.read.event_reader import EventLog
 from forums.storage.write.reports import thread_record
 from redis_components.admin.health import Problem
 from redis_components.admin.inspector import CrawlRecords, keys_in
 from redis_components.items.stream import ItemStream
-from redis_components.server.names import fleet_namespace
-from workers.backup.operator_state import DEAD, Found, look, mark_copied, put_back
 from workers.consumers.targets import streams_of
 from workers.state.registry import Registry
 from workers.state.reports import Troubles
@@ -257,35 +251,6 @@ def prune_events(database: Database) -> None:
             logger.info("%s: the events of %d transactions were older than TRAWL_EVENTS_DAYS", database.name, dropped)
 
 
-def keep_operator_state(client: redis.Redis, database: Database, services: Sequence[str]) -> None:
-    """Copy the state into the database if it changed; restore it if Redis has lost it.
-
-    Raises StorageError, `redis.RedisError`. Safe to run concurrently: existing values are never overwritten.
-    """
-    found = look(client, services)
-    if found.marked:
-        _copy(database, found)
-        return
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    kept = read_operator_state(database, fleet_namespace())
-    if not kept:
-        _copy(database, found)
-        mark_copied(client, now)
-        return
-    if parts := put_back(client, services, kept, now):
-        what = f"Redis had lost the operators' state; put back from the database: {', '.join(parts)}"
-        if lost := kept.get(DEAD):
-            what += f"; dead letters are gone: {', '.join(f'{service} {number}' for service, number in sorted(lost.items()))}"
-        logger.error("%s", what)
-        Registry(client).report_error("operator's state", what)
-
-
-def _copy(database: Database, found: Found) -> None:
-    # Compared with the database, not with this process's memory: other processes of the worker write, too.
-    if read_operator_state(database, fleet_namespace()) != found.state:
-        write_operator_state(database, fleet_namespace(), found.state)
-
-
 _lateness: dict[str, Lateness] = {}
 _databases: dict[str, Database] = {}  # of this process: opening a database costs more than a small batch
 
@@ -348,9 +313,8 @@ def store(client: redis.Redis, services: Iterable[str], *, budget_s: float = 10.
             for service, stream in streams.items()
         }
         prune_events(database)
-        store_members(client, database)  # last, as the next two: they must never keep items waiting
+        store_members(client, database)  # last, as the next one: they must never keep items waiting
         log_fleet_notes(client, database)
-        keep_operator_state(client, database, services)
         troubles.report(writer, [])
         return reports
     except StorageError as error:

@@ -345,14 +345,6 @@ class FleetKeys(NamespaceKeys):
         """
         return f"{self.prefix}:samples:{step}"
 
-    def operator_mark(self) -> str:
-        """STRING: the time (ISO 8601) since which the operator's state in Redis is the one that the database has a copy of. Where
-        it is missing, Redis has lost that state, and gets it back.
-
-        Written and read by `store_items`.
-        """
-        return f"{self.prefix}:operator_mark"
-
     def backup_copy(self, word: str, number: int | str) -> str:
         """HASH, LIST, SET, STRING, ZSET with TTL: a copy of one key as it was at one instant, for `trawl backup create`, which
         removes it once it is read; or what `trawl backup restore` has read of a file, until all of it takes its place at once.

@@ -11,9 +11,6 @@ _EXCHANGE, _SLOTS, _LEAVING = (
     "tests/lua/test_slots.py::",
     "tests/unit/redis_components/frontier/test_leaving.py::",
 )
-_STATE = (
-    "tests/integration/test_operator_state.py::test_what_operators_have_said_survives_a_flushall_and_what_they_said_since_stays",
-)
 _ROLES = "tests/attacks/test_acl_roles.py::"
 _REFUSED = (f"{_ROLES}test_no_role_may_do_what_no_process_needs_and_readers_change_nothing",)
 _USERS_FLEET = (f"{_ROLES}test_a_fleet_whose_processes_have_a_user_each_comes_up_scales_and_is_seen", *_REFUSED)
@@ -73,7 +70,6 @@ TESTS: dict[str, dict[str, tuple[str, ...]]] = {
         "What was replaced or deleted before anybody": (
             "tests/faults/test_chaos.py::test_a_change_that_was_taken_back_before_anybody_read_it_is_no_fault",
         ),
-        "Operator settings": _STATE,
         "- **Dedupe and store are one step.**": (
             "tests/faults/test_exchange_properties.py::test_no_request_and_no_item_is_lost_or_leased_twice_in_any_interleaving",
             f"{_EXCHANGE}test_a_new_request_is_stored_once_and_leased_to_one_owner",
@@ -204,7 +200,6 @@ EXPLAINED = (
     "What Trawl promises when something dies",
     "The same faults in long form",
     "A fleet that follows the same forum for ten minutes",
-    "It ends where a pause was let go",
     "What it costs to watch over crawlers",
     "Titles, names and reasons come from pages",
     "Each row is an attack in `tests/attacks/`.",

@@ -27,4 +27,4 @@ def test_doctor_checks_the_type_of_each_key_that_has_one() -> None:
     assert types[crawl.start_tasks()] == ("list", "set", "zset")
     assert types[crawl.writer()] == ("string",)
     left_out = {*fixed_keys(fleet), *fixed_keys(crawl)} - types.keys()
-    assert left_out == {fleet.operator_mark(), crawl.robots_bytes(), crawl.fingerprints(), crawl.item_part()}
+    assert left_out == {crawl.robots_bytes(), crawl.fingerprints(), crawl.item_part()}
