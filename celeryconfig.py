@@ -1,9 +1,8 @@
 """Every Celery setting that differs from the default, with its reason.
 
 Importing this module reads and opens nothing. The settings that follow from the environment (`TRAWL_*`) are functions
-under `@_when_read`: Celery gets their values through the module's `__getattr__` when it reads one of them, so the
-project's own Redis is started when a program connects to its broker. `tasks/app.py` checks all of them when a
-program starts.
+under `@_when_read`: Celery gets their values through the module's `__getattr__` when it reads one of them. With the broker's
+address, which starts the project's own Redis, all of them are checked.
 
 The rules behind them, measured with Celery 5.7 on Redis:
 - Messages are gone when a worker takes them, and nothing relies on redelivery: what is missing, `reconcile_fleet` sends again.
@@ -24,6 +23,7 @@ from kombu.entity import Queue
 
 from redis_components.embedded import redis_url
 from redis_components.server.names import fleet_namespace
+from redis_components.server.signing import signing_is_on
 from redis_components.server.variables import load_env_file
 from workers.application import application
 from workers.environment.variables import Fleet
@@ -67,12 +67,21 @@ BEAT = {  # s; the application adds its own
 @_when_read
 def _broker_url() -> str:
     """TRAWL_BROKER_URL, TRAWL_REDIS_URL, else the project's own server, which is started here."""
+    check()
     return broker_of(redis_url()).url
 
 
-@_when_read
-def _result_backend() -> str:
-    return broker_of(redis_url()).results
+_FROM_ENVIRONMENT["_result_backend"] = _broker_url
+
+
+def check() -> None:
+    """Read the other settings of the environment, and the keys that sign messages: a program that sends or receives messages
+    fails before the first one. Raises ConfigError.
+    """
+    for setting in _FROM_ENVIRONMENT.values():
+        if setting is not _broker_url:
+            setting()
+    signing_is_on()
 
 
 @_when_read

@@ -30,18 +30,14 @@ from celery.signals import (
 
 from redis_components.embedded import redis_url
 from redis_components.errors import TrawlError
-from redis_components.server.names import fleet_namespace
 from redis_components.server.printable import safe_records
-from redis_components.server.signing import read_keys
 from redis_components.server.variables import load_env_file, refuse_example_secrets
 from workers.application import application
-from workers.environment.variables import Fleet
-from workers.fleet.sizes import default_fleet, node_crawlers
+from workers.fleet.sizes import node_crawlers
 from workers.logs.slot_log import LogLimits
 from workers.logs.worker_log import identify, never_wait, stream_level, use_json
 from workers.node.worker_setup import broker_of, load_ahead
 from workers.process import start_checks
-from workers.process.exit_kinds import shutdown_grace
 from workers.process.start_checks import check_login
 
 from .base import CONTROL, FleetTask, celeryconfig, is_worth_a_line
@@ -59,9 +55,9 @@ def check_environment() -> None:
     """
     load_env_file()
     refuse_example_secrets(os.environ)
-    default_fleet(), node_crawlers(), fleet_namespace(), shutdown_grace()
+    celeryconfig.check()
     application().check()
-    stream_level(), LogLimits.from_environment(), Fleet.read(), read_keys()
+    stream_level(), LogLimits.from_environment()
     broker_of(check_login(redis_url()))
 
 

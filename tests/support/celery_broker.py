@@ -24,7 +24,7 @@ def works_with(broker: Broker) -> None:
         "redis_backend_use_ssl": broker.tls or {},
         "redis_socket_keepalive": not broker.is_socket,
     }
-    with Celery(broker=broker.url, backend=broker.results, set_as_current=False) as app:
+    with Celery(broker=broker.url, backend=broker.url, set_as_current=False) as app:
         app.conf.update(settings)
         assert app.backend.client.ping()  # not a result: Celery stores those by a command that redis-py warns of
         app.backend.client.close()

@@ -26,11 +26,9 @@ _TLS = {"ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_check_hostname"}
 
 @dataclass(frozen=True, kw_only=True)
 class Broker:
-    """The broker in Celery's settings."""
+    """The broker in Celery's settings, which has the results, too."""
 
     url: str = field(repr=False)
-    results: str = field(repr=False)
-    """URL of the result backend."""
     options: dict[str, Any] = field(repr=False, default_factory=dict)
     """Options of both: the parameters of the URL."""
     tls: dict[str, Any] | None = None
@@ -43,7 +41,7 @@ class Broker:
 
 
 def broker_of(redis_url: str) -> Broker:
-    """Return the broker named by TRAWL_BROKER_URL, else that on the Redis at `redis_url`; results go where messages go.
+    """Return the broker named by TRAWL_BROKER_URL, else that on the Redis at `redis_url`.
 
     Raises ConfigError for a cluster, and for any other server than Redis.
     """
@@ -73,7 +71,7 @@ def _sentinel(place: ServerAddress) -> Broker:
     end = f"/{place.params.get('db', 0)}"
     url = ";".join(f"sentinel://{_login(place.params)}{_host(host)}:{port}{end}" for host, port in place.nodes)
     options = {"master_name": place.service, "sentinel_kwargs": place.sentinel_params | {"retry": None}}  # each is asked once
-    return Broker(url=url, results=url, options=options, tls=_tls(place.params))
+    return Broker(url=url, options=options, tls=_tls(place.params))
 
 
 def _server(url: str) -> Broker:
@@ -83,7 +81,7 @@ def _server(url: str) -> Broker:
     else:
         scheme, host, port = "rediss" if "ssl" in params else "redis", params.get("host", "localhost"), params.get("port", 6379)
         ours = f"{scheme}://{_login(params)}{_host(host)}:{port}/{params.get('db', 0)}"
-    return Broker(url=ours, results=ours, tls=_tls(params))
+    return Broker(url=ours, tls=_tls(params))
 
 
 def _login(params: dict[str, Any]) -> str:

@@ -92,12 +92,12 @@ def test_a_password_is_masked_in_every_form() -> None:
     ],
 )
 def test_a_servers_url_in_celerys_form(url: str, celerys: str, tls: dict[str, object] | None) -> None:
-    assert broker_of(url) == Broker(url=celerys, results=celerys, tls=tls)
+    assert broker_of(url) == Broker(url=celerys, tls=tls)
 
 
 def test_sentinels_in_celerys_form() -> None:
     broker = broker_of("rediss+sentinel://:pw@one:1,two:2/main/3?sentinel_password=sp")
-    assert broker.url == broker.results == "sentinel://:pw@one:1/3;sentinel://:pw@two:2/3"
+    assert broker.url == "sentinel://:pw@one:1/3;sentinel://:pw@two:2/3"
     assert broker.tls == {"ssl_cert_reqs": ssl.CERT_REQUIRED}
     assert broker.options == {"master_name": "main", "sentinel_kwargs": {"ssl": True, "password": "sp", "retry": None}}
 
