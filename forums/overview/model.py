@@ -25,13 +25,15 @@ from forums.state.database_state import (
 from forums.state.forum_states import TRIAL_PER_DAY, Ledger, Spent, Watched, watched
 from forums.state.site_faults import RULES_FILE, drift_sentence, drifted, output_troubles, wrong_files
 from redis_components.admin.health import Problem
+from redis_components.admin.inspector import keys_in
+from redis_components.frontier.holds import why_not_seeded
 from redis_components.keys import CrawlKeys
 from redis_components.politeness.limits import BY_TRIAL
 from workers.consumers.targets import streams_of
-from workers.fleet.holds import why_not_seeded
 from workers.overview.model import Overview, SiteFault, SiteSample, SitesView
 from workers.overview.problems import named, span
 from workers.overview.reader import Reading, SitesReader
+from workers.state.keys import FleetKeys
 
 from .boards import Boards, BoardState, BoardView, fails
 
@@ -224,7 +226,7 @@ class ForumSitesReader(SitesReader):
         spent = part("requests", lambda: Ledger(client).spent(sites, now)) or {}
         budgets = part("budgets", lambda: Ledger(client).budgets(sites)) or {}
         wrong = part("site files", lambda: wrong_files(client)) or {}
-        held = part("pauses", lambda: why_not_seeded(client, FORUM_LIST, sites)) or {}
+        held = part("pauses", lambda: why_not_seeded(client, FleetKeys(), keys_in(client, FORUM_LIST), FORUM_LIST, sites)) or {}
         claim, writer = DatabaseClaim(client), streams_of(FORUM_WRITER, reading.records, reading.names)
         base = self.base(reading, sites)
         return ForumSites(

@@ -24,10 +24,11 @@ from forums.storage.engine import UtcDateTime
 from forums.storage.schema.tables import posts
 from redis_components.admin.inspector import keys_in
 from redis_components.errors import ConfigError
+from redis_components.frontier.holds import why_not_seeded
 from redis_components.keys import CrawlKeys
 from redis_components.server.untrusted_values import server_time
 from redis_components.start_tasks.seeding import NamedTask, push_named
-from workers.fleet.holds import why_not_seeded
+from workers.state.keys import FleetKeys
 
 from . import seed_plan
 from .seeding import Outcome, OutcomeKind, homes_of, of_seeding, seed_scans
@@ -53,7 +54,7 @@ def recheck(client: redis.Redis, database: Database, site: str | None = None, fo
     sites = [load_site(site)] if site else load_all()[0]
     keys, now = keys_in(client, FORUM_DETAIL), server_time(client)
     spent = Ledger(client).spent([one.name for one in sites], now)
-    held = why_not_seeded(client, FORUM_DETAIL, {one.name for one in sites})
+    held = why_not_seeded(client, FleetKeys(), keys, FORUM_DETAIL, {one.name for one in sites})
     report = {name: str(hold) for name, hold in held.items()}
     in_turns = int(client.zcard(keys.later_turns()))
     waiting = in_turns + int(client.llen(keys.later_tasks()))
@@ -91,7 +92,7 @@ def backfill(
         raise ConfigError(f"since {since.isoformat()} has no time zone; write it as {since.isoformat()}Z for UTC")
     one = load_site(site)
     wanted, report = homes_of(client, one, forums)
-    held = why_not_seeded(client, FORUM_LIST, {one.name})
+    held = why_not_seeded(client, FleetKeys(), keys_in(client, FORUM_LIST), FORUM_LIST, {one.name})
     if one.name in held:
         waits = Outcome(kind=OutcomeKind.HELD, sentence=str(held[one.name]))
         return report | {f"{one.name}/{forum}": waits for forum in wanted}

@@ -21,10 +21,12 @@ from forums.state.removed_sites import readmit_if_new
 from forums.state.site_faults import note_wrong_files, wrong_files
 from redis_components.admin.inspector import keys_in
 from redis_components.errors import ConfigError
+from redis_components.frontier.holds import why_not_seeded
 from redis_components.server.untrusted_values import server_time
 from redis_components.start_tasks import seeding
 from redis_components.start_tasks.seeding import NamedTask, Seed, Seeding, SeedOutcome
-from workers.fleet.holds import refuse_if_draining, why_not_seeded
+from workers.fleet.holds import refuse_if_draining
+from workers.state.keys import FleetKeys
 
 from . import seed_plan
 from .seed_plan import Due, plan, watched, write_limits
@@ -289,8 +291,9 @@ class _Snapshot:
     ) -> dict[str, Outcome]:
         """Seed the forums of `wanted` that may be seeded; `tasks` replace the due ones, by id. Returns the outcome of each."""
         report = {f"{one.name}/{forum}": SEEDED for one, forum in wanted}
-        held = why_not_seeded(client, FORUM_LIST, {one.name for one, _ in wanted})
-        pending = seeding.pending(client, keys_in(client, FORUM_LIST), list(report), self.now)
+        keys = keys_in(client, FORUM_LIST)
+        held = why_not_seeded(client, FleetKeys(), keys, FORUM_LIST, {one.name for one, _ in wanted})
+        pending = seeding.pending(client, keys, list(report), self.now)
         chosen: list[tuple[str, ForumTask, float]] = []
         room = {one.name: seed_plan.scans_now(one, self.spent[one.name]) for one in self.sites}
         for name in pending:

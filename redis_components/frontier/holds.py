@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -31,6 +31,8 @@ SITE, FLEET_SITE = "site:", "fleet:site:"
 """The beginnings of the fields that hold one site."""
 BREAKER, FLEET_BREAKER = "breaker:", "fleet:breaker:"
 """The beginnings of the fields by which its breaker holds a site, in the fleet's own hash and in a crawl's."""
+SERVICE = "service:"
+"""The beginning of the field of a service that is stopped, in the fleet's own hash."""
 VERSION = "version"
 REQUESTS, TASKS = "requests:", "tasks:"
 """The beginnings of the names of lots, before that of the site."""
@@ -180,6 +182,19 @@ class HoldKeys(Protocol):
 def read(client: redis.Redis, keys: HoldKeys) -> dict[str, Hold]:
     """Return the holds of one crawl, or those in the fleet's own hash, by field."""
     return parsed(hash_at(client, keys.holds()))
+
+
+def why_not_seeded(
+    client: redis.Redis, fleet: HoldKeys, crawl: HoldKeys, service: str, sites: Collection[str]
+) -> dict[str, Hold]:
+    """Return the sites that get no start tasks of this service, with the hold that is the reason."""
+    held = [*read(client, fleet).items(), *read(client, crawl).items()]
+    found = {}
+    for site in sites:
+        names = (FLEET, SERVICE + service, SPIDER, SITE + site, BREAKER + site)
+        if of_site := [hold for name, hold in held if name in names]:
+            found[site] = of_site[0]
+    return found
 
 
 def change(client: redis.Redis, keys: HoldKeys, changes: Mapping[str, Hold | None]) -> int:

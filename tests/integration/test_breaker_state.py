@@ -27,8 +27,9 @@ from monitoring.metrics.fleet import METRICS
 from monitoring.pages import views
 from monitoring.pages.views import Reading
 from monitoring.source import Source
+from redis_components.admin.inspector import keys_in
 from redis_components.frontier import holds
-from redis_components.frontier.holds import Hold, HoldKind
+from redis_components.frontier.holds import Hold, HoldKind, why_not_seeded
 from redis_components.keys import CrawlKeys, limits_key
 from redis_components.politeness import limits
 from redis_components.politeness.limits import LaneLimits
@@ -38,7 +39,7 @@ from tests.unit.monitoring.metrics.test_metrics import VIEW
 from workers.breaker import close_breaker, probe_sites
 from workers.breaker.state import REMEMBERED_S
 from workers.breaker.state import pause_of as pause_s
-from workers.fleet.holds import Target, hold, overview, resume, why_not_seeded
+from workers.fleet.holds import Target, hold, overview, resume
 from workers.state.holds import Breaker, Breakers, BreakerState, FleetHolds
 from workers.state.keys import FleetKeys
 from workers.state.registry import Registry
@@ -114,7 +115,8 @@ def test_it_opens_once_whoever_noticed_it_first(redis_client: redis.Redis) -> No
     assert (breaker.cause, breaker.reason, breaker.by, breaker.step) == ("challenge", WALL.reason, "a@b", 0)
     assert 7.5 <= breaker.next_probe_at - breaker.since <= 12.5
     assert said(redis_client) == ["site one: paused by breaker: a challenge of Cloudflare"]
-    assert str(why_not_seeded(redis_client, "forum_list", ["one", "two"])["one"]) == f"paused by breaker: {WALL.reason}"
+    held = why_not_seeded(redis_client, FleetKeys(), keys_in(redis_client, "forum_list"), "forum_list", ["one", "two"])
+    assert str(held["one"]) == f"paused by breaker: {WALL.reason}"
 
 
 def test_an_operators_pause_and_the_breaker_are_two_things(redis_client: redis.Redis) -> None:

@@ -21,10 +21,11 @@ import redis
 from redis_components.admin.inspector import keys_in
 from redis_components.errors import ConfigError, OnHold, did_you_mean
 from redis_components.frontier import holds
-from redis_components.frontier.holds import BREAKER, FLEET, SITE, SPIDER, Hold, HoldKind
+from redis_components.frontier.holds import BREAKER, FLEET, SERVICE, SITE, SPIDER, Hold, HoldKind, why_not_seeded
 from redis_components.server.untrusted_values import server_time
 from workers.application import application
-from workers.state.holds import SERVICE, FleetHolds, Held
+from workers.state.holds import FleetHolds, Held
+from workers.state.keys import FleetKeys
 from workers.state.registry import Registry
 
 from .sizes import declared_fleet
@@ -145,20 +146,9 @@ def stopped_slots(held: Mapping[str, Hold], desired: Mapping[str, int]) -> dict[
     return found
 
 
-def why_not_seeded(client: redis.Redis, service: str, sites: Collection[str]) -> dict[str, Hold]:
-    """Return the sites that get no start tasks of this service, with the hold that is the reason."""
-    held = [*FleetHolds(client).fields().items(), *holds.read(client, keys_in(client, service)).items()]
-    found = {}
-    for site in sites:
-        names = (FLEET, SERVICE + service, SPIDER, SITE + site, BREAKER + site)
-        if of_site := [hold for name, hold in held if name in names]:
-            found[site] = of_site[0]
-    return found
-
-
 def refuse_if_draining(client: redis.Redis, service: str, site: str) -> None:
     """Raise OnHold where start tasks of this site ("": of any) must not come in now."""
-    found = why_not_seeded(client, service, [site]).get(site)
+    found = why_not_seeded(client, FleetKeys(), keys_in(client, service), service, [site]).get(site)
     if found is not None and found.word is HoldKind.DRAIN:
         where = f"{service}, site {site}" if site else service
         raise OnHold(f"{where}: {found}; trawl resume lets start tasks in again")

@@ -20,12 +20,20 @@ import redis
 
 from redis_components.admin.inspector import CrawlRecords
 from redis_components.frontier import holds
-from redis_components.frontier.holds import BREAKER, FLEET, FLEET_BREAKER, FLEET_SITE, SITE, SPIDER, Hold, HoldKind, parsed
+from redis_components.frontier.holds import (
+    BREAKER,
+    FLEET,
+    FLEET_BREAKER,
+    FLEET_SITE,
+    SERVICE,
+    SITE,
+    SPIDER,
+    Hold,
+    HoldKind,
+    parsed,
+)
 from redis_components.server.untrusted_values import Count, Epoch, RecordStore, answers_of, as_bytes
 from workers.state.keys import FleetKeys
-
-SERVICE = "service:"
-"""The beginning of the field of a service that is stopped."""
 
 
 @dataclass(frozen=True, kw_only=True)
