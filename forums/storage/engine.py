@@ -131,8 +131,9 @@ def rows_by_key(
 
 def too_large(connection: Connection, items: Sequence[Item]) -> dict[int, str]:
     """Return the reasons of items that are too large to send, by index; empty for databases without a limit."""
-    if (most := most_bytes(connection)) is None:
+    if connection.dialect.name != "mysql":
         return {}
+    most = most_bytes(connection)
     sizes = (sent_bytes((getattr(item, name) for name in item.__struct_fields__), most) for item in items)
     return {place: why_too_large(size, most) for place, size in enumerate(sizes) if size > most}
 

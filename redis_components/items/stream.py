@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha1
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import msgspec
 import redis
@@ -29,6 +29,8 @@ import redis
 from redis_components.admin.dead_letters import Cleared, Entry, clear, newest_in, purge_list
 from redis_components.keys import CrawlKeys
 from redis_components.server.scripts import is_servers_state, retried, script
+
+T = TypeVar("T")
 
 LOCK_S = 30.0
 
@@ -58,6 +60,16 @@ class Settled(StrEnum):
 def new_token() -> str:
     """Return a token for one writer's lock. Never use one twice: an old call on its way could be taken for a new one."""
     return secrets.token_hex(8)
+
+
+def by_halves(store: Callable[[Sequence[T]], str | None], items: Sequence[T]) -> list[tuple[T, str]]:
+    """Store items at once, or by halves where `store` returns why it cannot. Return each refused one with the reason."""
+    if not items or (reason := store(items)) is None:
+        return []
+    if len(items) == 1:
+        return [(items[0], reason)]
+    half = len(items) // 2
+    return by_halves(store, items[:half]) + by_halves(store, items[half:])
 
 
 class PartNote(msgspec.Struct, frozen=True, kw_only=True):

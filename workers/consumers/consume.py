@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple, TypeVar
+from itertools import starmap
+from typing import Any, NamedTuple
 
 import msgspec
 import redis
@@ -22,8 +23,6 @@ from redis_components.errors import TrawlError
 from redis_components.items.stream import ItemStream, Lock, Refusal, Settled, give_back, new_token
 from redis_components.server.scripts import is_servers_state
 from workers.state.reports import Troubles
-
-T = TypeVar("T")
 
 
 class SinkUnavailable(TrawlError):
@@ -86,16 +85,6 @@ class Sink:
         """Release the sink: no more items come."""
 
 
-def by_halves(store: Callable[[Sequence[T]], str | None], items: Sequence[T]) -> list[tuple[T, str]]:
-    """Store items at once, or by halves where `store` returns why it cannot. Return each refused one with the reason."""
-    if not items or (reason := store(items)) is None:
-        return []
-    if len(items) == 1:
-        return [(items[0], reason)]
-    half = len(items) // 2
-    return by_halves(store, items[:half]) + by_halves(store, items[half:])
-
-
 def to_line(value: Any) -> bytes:
     """Encode a value as one line of JSON."""
     return msgspec.json.encode(value) + b"\n"
@@ -145,7 +134,7 @@ def drain(stream: ItemStream, sink: Sink, token: str, done: Consumed, stopped: C
         return Outcome.BUSY
     while payloads := sink.peek(stream, token):
         stored = sink.store(payloads)
-        bad = [Refusal(place, reason) for place, reason in sorted(stored.refused.items())]
+        bad = list(starmap(Refusal, sorted(stored.refused.items())))
         if stream.settle(token, len(payloads), bad, stored.done) is Settled.LOCK_LOST:
             logger.warning(
                 "%s: the consumer's lock ran out while %d items were stored; they stay and are stored again",

@@ -17,9 +17,10 @@ from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, StatementError
 
 from redis_components.errors import ConfigError
+from redis_components.items.stream import by_halves
 from redis_components.server.url import masked
 
-from .consume import Item, Sink, SinkUnavailable, as_cell, as_row, by_halves
+from .consume import Item, Sink, SinkUnavailable, as_cell, as_row
 from .mysql_dialect import (
     CONNECT_ARGS,
     DRIVER,
@@ -202,7 +203,8 @@ class DatabaseRows(Sink):
         for place, row in rows:
             if not row:
                 refused[place] = "none of its fields has a value"
-        if (most := most_bytes(connection)) is not None:  # PyMySQL cuts a batch of rows, but no row
+        if connection.dialect.name == "mysql":  # PyMySQL cuts a batch of rows, but no row
+            most = most_bytes(connection)
             sizes = {place: sent_bytes(row.values(), most) for place, row in rows}
             refused |= {place: why_too_large(size, most) for place, size in sizes.items() if size > most}
         full = [(place, row) for place, row in rows if place not in refused]

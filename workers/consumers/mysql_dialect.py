@@ -71,10 +71,8 @@ _LONGEST = 4  # bytes of a character
 _ESCAPED = (b"\0", b"\n", b"\r", b"\x1a", b'"', b"'", b"\\")  # one byte more each
 
 
-def most_bytes(connection: Connection) -> int | None:
-    """Return the most bytes of the values in one statement; None for other databases than MySQL and MariaDB."""
-    if connection.dialect.name != "mysql":
-        return None
+def most_bytes(connection: Connection) -> int:
+    """Return the most bytes of the values in one statement."""
     known = connection.info  # of the driver's connection, for as long as it is open
     if "max_allowed_packet" not in known:
         known["max_allowed_packet"] = connection.execute(text("SELECT @@max_allowed_packet")).scalar_one()

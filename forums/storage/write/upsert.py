@@ -29,7 +29,7 @@ from forums.storage.errors import row_refusal
 from forums.storage.schema import search_index
 from forums.storage.schema.dialects import execute_many, upsert
 from forums.storage.schema.tables import board_months, comments, event_outputs, events, forums, posts, scans, sites
-from workers.consumers.consume import by_halves
+from redis_components.items.stream import by_halves
 
 from .changes import NO_TEXT, ROWS, Change, ChangeKind, changes_of, lock_writers, note_position, reserved
 from .posts_and_comments import BoardMonth, add_threads, board_month, store_states
