@@ -63,8 +63,8 @@ ASYNCIO_EVENT_LOOP = "uvloop.Loop" if find_spec("uvloop") else None  # libuv's l
 # Safety: who can write to Redis must not make a crawler read files.
 DOWNLOAD_HANDLERS = {
     # and speed: a fifth more pages than with Twisted's client; it caches DNS too
-    "http": "workers.crawler.http_client.DownloadHandler",
-    "https": "workers.crawler.http_client.DownloadHandler",
+    "http": "workers.http.client.DownloadHandler",
+    "https": "workers.http.client.DownloadHandler",
     "file": None,
     "ftp": None,
     "s3": None,
@@ -76,7 +76,7 @@ DOWNLOADER_MIDDLEWARES = {  # of any spider; those of the forum spiders are in `
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,  # the next one in its place
     "redis_components.scrapy_glue.robots.RobotsTxt": 100,  # once for the fleet; Scrapy's lets waiting pages pass
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,  # the next one in its place
-    "workers.crawler.http_client.RedirectWithoutReferer": 600,
+    "workers.http.client.RedirectWithoutReferer": 600,
     "redis_components.scrapy_glue.retry_after.RetryAfterMiddleware": 555,  # 429: every crawler leaves the site alone
     "workers.breaker.hosts.HostWatch": 561,  # a host that puts up a wall: after redirects and decompression, before a retry
 }

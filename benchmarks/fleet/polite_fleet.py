@@ -39,7 +39,7 @@ KEYS = CrawlKeys.for_spider("links", namespace="")
 FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
 SETTINGS = """from tests.support.link_fleet_settings import *
 CONCURRENT_REQUESTS = 16
-DOWNLOAD_HANDLERS = {"http": "workers.crawler.http_client.DownloadHandler"}
+DOWNLOAD_HANDLERS = {"http": "workers.http.client.DownloadHandler"}
 DOWNLOADER_MIDDLEWARES = {"redis_components.scrapy_glue.retry_after.RetryAfterMiddleware": 555}
 LOG_LEVEL = "WARNING"
 """

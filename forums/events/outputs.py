@@ -304,7 +304,7 @@ class WebhookOptions(OutputOptions):
 
     def _post(self, name: str, events: Sequence[Event]) -> str | None:
         """Return None if the events are accepted, else why they are refused for good. Raises NotTaken."""
-        from workers.http.connector import NoAnswer, PrivateAddress, post  # 0.2 s, which reading `trawl.toml` does not need
+        from workers.http.client import NoAnswer, PrivateAddress, post  # 0.2 s, which reading `trawl.toml` does not need
 
         body = msgspec.json.encode({"output": name, "events": events})
         headers = signed(body, f"{name}:{events[0].position}", int(time.time()), self.secret)

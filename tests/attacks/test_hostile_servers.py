@@ -16,7 +16,7 @@ from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddlewa
 from scrapy.http import Response
 from scrapy.utils.test import get_crawler
 
-from workers.crawler.http_client import DownloadHandler
+from workers.http.client import DownloadHandler
 
 MOST_BYTES = 8 * 1024 * 1024  # as in workers/settings.py
 MOST_CPU_S = 3.0  # of one answer and one good page, client and server together

@@ -17,7 +17,7 @@ from scrapy.utils.test import get_crawler
 
 from redis_components.scrapy_glue.engine import in_thread
 from tests.support.watched_site import Page, WatchedSite
-from workers.crawler.http_client import DownloadHandler
+from workers.http.client import DownloadHandler
 
 NAMES = 12  # a crawler has 16 requests at a time, and Python six threads on two cores
 

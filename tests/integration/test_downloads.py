@@ -25,10 +25,9 @@ from scrapy.http import Response
 from scrapy.utils.test import get_crawler
 
 from tests.support.crawl import crawl
-from workers.crawler import http_client
-from workers.crawler.http_client import DownloadHandler
-from workers.http.connector import PrivateAddress
-from workers.http.public_addresses import Allowance, allow
+from workers.http import client
+from workers.http.client import DownloadHandler, PrivateAddress, allow
+from workers.http.public_addresses import Allowance
 
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -107,7 +106,7 @@ def test_redirects_and_compression_are_left_to_the_middlewares() -> None:
 def test_a_redirect_is_followed_and_nothing_is_warned_of(redis_url: str, redis_client: redis.Redis, tmp_path: Path) -> None:
     from workers.settings import DOWNLOADER_MIDDLEWARES  # importing it starts the private Redis
 
-    (redirect,) = [path for path in DOWNLOADER_MIDDLEWARES if path.startswith("workers.crawler.http_client.")]
+    (redirect,) = [path for path in DOWNLOADER_MIDDLEWARES if path.startswith("workers.http.client.")]
     ours = {redirect: 600, "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None}
     with crawl(redis_url, tmp_path, pages=3) as run:
         run.seed(f"{run.site}/to/1")
@@ -233,7 +232,7 @@ def test_a_kept_connection_is_not_given_to_who_may_not_have_it() -> None:
 def test_a_download_without_a_free_descriptor_waits_for_one(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_client, "_logged_at", float("-inf"))
+    monkeypatch.setattr(client, "_logged_at", float("-inf"))
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
 
     async def run() -> Response:
@@ -243,7 +242,7 @@ def test_a_download_without_a_free_descriptor_waits_for_one(
             resource.setrlimit(resource.RLIMIT_NOFILE, (0, before[1]))
             request = Request(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
             page = asyncio.ensure_future(handler.download_request(request))
-            done, _ = await asyncio.wait([page], timeout=3 * http_client.AGAIN_S)
+            done, _ = await asyncio.wait([page], timeout=3 * client.AGAIN_S)
             assert not done
             assert "too many open files: downloads wait" in caplog.text
             resource.setrlimit(resource.RLIMIT_NOFILE, before)

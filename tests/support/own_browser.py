@@ -6,7 +6,7 @@ import aiohttp
 from scrapy import Request
 from scrapy.http import Response, TextResponse
 
-from workers.crawler.http_client import DownloadHandler
+from workers.http.client import DownloadHandler
 
 
 class Browser(DownloadHandler):

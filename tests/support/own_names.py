@@ -17,7 +17,7 @@ import aiohappyeyeballs
 import aiohttp.connector
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from workers.crawler.http_client import DownloadHandler
+from workers.http.client import DownloadHandler
 
 VARIABLE = "TRAWL_TEST_NAMES"
 _connect = aiohappyeyeballs.start_connection

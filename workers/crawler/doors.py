@@ -18,8 +18,8 @@ from redis_components.scheduler import set_aside
 from redis_components.scrapy_glue.engine import ForCrawler
 from redis_components.server.url import masked
 from redis_components.start_tasks.seeding import WEB
-from workers.http.connector import PrivateAddress
-from workers.http.public_addresses import allowance_by, allowance_of, private_addresses_allowed
+from workers.http.client import PrivateAddress, allowance_of, may_connect
+from workers.http.public_addresses import allowance_by, private_addresses_allowed
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -35,7 +35,7 @@ _CONSOLES = {
     "REMOTE_CONTROL_ENABLED": "scrapy.extensions.remote_control.RemoteControl",
 }
 """Extensions that run the Python of a caller; Scrapy has both on. Not to load them makes a crawler's start a tenth shorter."""
-GUARDED = "workers.crawler.http_client.DownloadHandler"
+GUARDED = "workers.http.client.DownloadHandler"
 OF_TWISTED = ("TWISTED_REACTOR", "TWISTED_DNS_RESOLVER", "DOWNLOADER_CLIENTCONTEXTFACTORY")
 """Settings that only Scrapy's own HTTP client reads: a project with one of them keeps that client."""
 
@@ -83,7 +83,7 @@ class Doors(ForCrawler):
         allowance = allowance_of(request) | self._allowed
         for url in filter(None, (request.url, request.meta.get("proxy"))):
             host = _host_of(str(url))
-            if (address := _address(host)) and not allowance.allows(host, address):
+            if (address := _address(host)) and not may_connect(allowance, host, address):
                 raise ClosedDoor(f"{shown}: {host} is not a public address; name it in ALLOW_PRIVATE_ADDRESSES to open it")
 
     def process_exception(self, request: Request, exception: Exception) -> None:

@@ -14,20 +14,10 @@ from scrapy.utils.misc import build_from_crawler, load_object
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from scrapy.core.downloader.handlers._aiohttp import AiohttpDownloadHandler as AiohttpDownloadHandler
     from scrapy.core.engine import ExecutionEngine
     from scrapy.crawler import Crawler, CrawlerRunner
 
 EARLY_S = 0.005  # uvloop rounds a timer to whole milliseconds of a clock that it cuts to milliseconds
-
-
-def __getattr__(name: str) -> Any:
-    """Load the names that need aiohttp, a tenth of a crawler's start, on first use: other download handlers do without."""
-    if name not in ("AiohttpDownloadHandler", "ClientResponse"):
-        raise AttributeError(name)
-    from scrapy.core.downloader.handlers import _aiohttp
-
-    return getattr(_aiohttp, {"ClientResponse": "_ClientResponse"}.get(name, name))
 
 
 def engine_of(crawler: Crawler | None) -> ExecutionEngine | None:

@@ -270,7 +270,7 @@ MORE = (
     "redis_components.scrapy_glue.retry_after",
     "redis_components.scrapy_glue.robots",
     "workers.breaker.hosts",
-    "workers.crawler.http_client",
+    "workers.http.client",
 )
 """Modules that a crawl loads, and no default setting names."""
 _COMPONENTS = ("_MIDDLEWARES_BASE", "_PIPELINES_BASE", "EXTENSIONS_BASE", "_HANDLERS_BASE", "_STORAGES_BASE", "_EXPORTERS_BASE")

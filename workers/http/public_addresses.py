@@ -1,4 +1,4 @@
-"""Decides if an address is public, and which others the configuration allows; `connector.py` connects to no other
+"""Decides if an address is public, and which others the configuration allows; `client.py` connects to no other
 address.
 """
 
@@ -9,12 +9,10 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import getproxies
-from weakref import WeakKeyDictionary
 
 from workers.environment.variables import Crawlers
 
 if TYPE_CHECKING:
-    from scrapy import Request
     from scrapy.settings import BaseSettings
 
 # https://www.iana.org/assignments/iana-ipv4-special-registry and its sibling for IPv6. Written down, since `is_global` differs
@@ -53,27 +51,13 @@ class Allowance:
             trusted=self.trusted | other.trusted,
         )
 
-    def allows(self, host: str, address: str) -> bool:
-        """Return True if `address` may be used for `host`, which is that address, or a name that resolved to it."""
-        host = host.lower()
-        if self.everything or host in self.trusted or is_public(address):
-            return True
-        if host not in self.hosts:
-            return False
-        if host == "localhost" or host.endswith(".localhost"):
-            return _parsed(address) is not None and ip_address(address).is_loopback
-        named = _parsed(host)
-        return named is not None and named == _parsed(address)
-
 
 NOTHING = Allowance()
-
-_requests: WeakKeyDictionary[Request, Allowance] = WeakKeyDictionary()
 
 
 def is_public(address: str) -> bool:
     """Return True if an IP address is public; an IPv6 address that stands for an IPv4 address is judged as the latter."""
-    found = _parsed(address)
+    found = parsed(address)
     if found is None:
         return False
     if isinstance(found, IPv4Address):
@@ -88,7 +72,8 @@ def is_public(address: str) -> bool:
     return found in _GLOBAL_UNICAST and not any(found in network for network in _NOT_PUBLIC_6)
 
 
-def _parsed(address: str) -> IPv4Address | IPv6Address | None:
+def parsed(address: str) -> IPv4Address | IPv6Address | None:
+    """Return an IP address; None for any other text."""
     try:
         return ip_address(address)
     except ValueError:
@@ -120,13 +105,3 @@ def allowance_by(settings: BaseSettings) -> Allowance:
     )
     trusted = frozenset(filter(None, proxies))
     return allowance_in(settings.get("ALLOW_PRIVATE_ADDRESSES", True)) | Allowance(trusted=trusted)
-
-
-def allow(request: Request, allowance: Allowance) -> None:
-    """Set the allowance of this request. It is not stored in the request, which a writer of Redis can make, and ends with it."""
-    _requests[request] = allowance
-
-
-def allowance_of(request: Request) -> Allowance:
-    """Return the request's allowance; by default public addresses alone."""
-    return _requests.get(request, NOTHING)

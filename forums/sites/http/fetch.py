@@ -35,7 +35,7 @@ from redis_components.errors import TrawlError
 from redis_components.politeness.limits import LanePermits, default_lane, lane_names, retry_after_s
 from redis_components.politeness.robots_cache import readable
 from redis_components.server.printable import in_words
-from workers.http.connector import GuardedConnector, PrivateAddress, allowing
+from workers.http.client import GuardedConnector, PrivateAddress, allowing
 from workers.http.public_addresses import Allowance, private_addresses_allowed
 
 from .politeness import USER_AGENT, headers_for, user_agent

@@ -23,7 +23,8 @@ from forums.sites.load import allowance_of, load_all, site_in_use
 from redis_components.errors import ConfigError
 from redis_components.scheduler import set_aside
 from redis_components.scrapy_glue.engine import ForCrawler, known_frontier
-from workers.http.public_addresses import Allowance, allow
+from workers.http.client import allow
+from workers.http.public_addresses import Allowance
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider

@@ -45,7 +45,7 @@ def test_what_a_project_opens_is_a_line_and_what_the_service_opens_is_meant(what
 def test_a_right_project_opens_nothing() -> None:
     values = {
         "ALLOW_PRIVATE_ADDRESSES": ["10.0.0.5", "splash"],
-        "DOWNLOAD_HANDLERS": {"file": None, "http": "workers.crawler.http_client.DownloadHandler"},
+        "DOWNLOAD_HANDLERS": {"file": None, "http": "workers.http.client.DownloadHandler"},
         "ROBOTSTXT_OBEY": True,
         "FEEDS": {"data/%(batch_time)s.json": {}, "stdout:": {}, "data/%(pid)s.csv": None},
         "CLOSESPIDER_ERRORCOUNT": 10,

@@ -10,7 +10,8 @@ from scrapy.crawler import Crawler
 from scrapy.settings import Settings
 
 from workers.crawler.doors import ClosedDoor, Doors, close_doors, open_schemes
-from workers.http.public_addresses import Allowance, allow, allowance_in
+from workers.http.client import allow, may_connect
+from workers.http.public_addresses import Allowance, allowance_in
 
 SCRAPYS = "scrapy.core.downloader.handlers"
 CONSOLES = {
@@ -46,7 +47,7 @@ def test_schemes_other_than_http_are_closed_until_a_handler_of_theirs_is_named()
 
 
 def test_the_fleets_client_takes_the_place_of_scrapys_unless_the_project_names_one_or_what_only_scrapys_reads() -> None:
-    ours, own = "workers.crawler.http_client.DownloadHandler", f"{SCRAPYS}.http11.HTTP11DownloadHandler"
+    ours, own = "workers.http.client.DownloadHandler", f"{SCRAPYS}.http11.HTTP11DownloadHandler"
     assert closed().getwithbase("DOWNLOAD_HANDLERS")["https"] == ours
     assert closed({"DOWNLOAD_HANDLERS": {"https": own}}).getwithbase("DOWNLOAD_HANDLERS")["https"] == own
     factory = {"DOWNLOADER_CLIENTCONTEXTFACTORY": "shop.tls.OwnCertificate"}
@@ -85,8 +86,8 @@ def test_hosts_are_opened_one_by_one(value: object) -> None:
     doors.process_request(Request("http://10.0.0.1:8050/"))
     with pytest.raises(ClosedDoor):
         doors.process_request(Request("http://10.0.0.2/"))
-    assert allowance_in(value).allows("splash", "10.0.0.7")
-    assert not allowance_in(value).allows("other", "10.0.0.7")
+    assert may_connect(allowance_in(value), "splash", "10.0.0.7")
+    assert not may_connect(allowance_in(value), "other", "10.0.0.7")
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import aiohttp
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from workers.http import connector
-from workers.http.connector import GuardedConnector
+from workers.http import client
+from workers.http.client import GuardedConnector
 
 
 class Silent(AbstractResolver):
@@ -24,7 +24,7 @@ class Silent(AbstractResolver):
 
 
 def test_a_name_server_that_does_not_answer_is_a_name_that_is_not_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connector, "NAME_S", 0.01)
+    monkeypatch.setattr(client, "NAME_S", 0.01)
 
     async def asked() -> None:
         async with aiohttp.ClientSession(connector=GuardedConnector(resolver=Silent())) as session:
