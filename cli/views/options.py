@@ -43,10 +43,10 @@ def command_group(**given: Any) -> typer.Typer:
 def prepare_typer() -> None:
     """Replace what typer has no setting for: the shown types of parameters, and the time at which validators are made.
 
-    From then on help shows metavars and choices, `a | b`, where typer writes `<int range>` and `<bool>`, too; in a line of
-    usage `SERVICE` for its `{SERVICE}`.
+    From then on help shows `VALUE`, `a | b` and nothing for a switch, where typer writes `<int range>` and `<bool>`; in a line
+    of usage `SERVICE` for its `{SERVICE}`. A parameter with a metavar keeps that.
     """
-    core._TyperParameter.display_type = _choices  # type: ignore[method-assign, assignment]
+    core._TyperParameter.display_type = _value  # type: ignore[method-assign, assignment]
     core.TyperArgument._usage_display_name = argument_in_usage  # type: ignore[method-assign, assignment]
     core.build_runtime_param = _WhenNeeded.of  # type: ignore[attr-defined]
 
@@ -77,6 +77,8 @@ def argument_in_usage(one: Any) -> str:
     return (name if one.required else f"[{name}]") + ("..." if one.nargs != 1 else "")
 
 
-def _choices(param: Any, _context: Any) -> str:
+def _value(param: Any, _context: Any) -> str:
     kind = param.type_descriptor
-    return " | ".join(str(getattr(one, "value", one)) for one in kind.choices) if kind.is_choice else ""
+    if not kind.is_choice:
+        return "" if getattr(param, "is_flag", False) or param.param_type_name == "argument" else "VALUE"
+    return " | ".join(str(getattr(one, "value", one)) for one in kind.choices)
