@@ -5,7 +5,7 @@ Three stores, and the same three commands for each.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import redis
 import typer
@@ -40,15 +40,11 @@ class Chosen:
     sign: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class Kept:
-    """The newest entries of a spider, or of the fleet's messages."""
+class Kept(NamedTuple):
+    """The newest entries of a spider, or of the fleet's messages, and the count of all."""
 
     entries: list[Any]
-    count: int
-    """Of all entries."""
-    foreign: int
-    """Entries among the newest that Trawl did not write."""
+    number: int
 
 
 def _age(now: float) -> Column:
@@ -72,9 +68,8 @@ class _OfCrawls:
 
     def newest(self, client: redis.Redis, names: tuple[str, ...], limit: int) -> Mapping[str, Kept | None]:
         def ask(keys: CrawlKeys) -> Kept:
-            entries, _ = self._lists.newest(client, keys, limit)
             count: Any = client.llen(self._key(keys))
-            return Kept(entries=entries, count=count, foreign=max(0, min(limit, count) - len(entries)))
+            return Kept(self._lists.newest(client, keys, limit)[0], count)
 
         return self._each(client, names, ask)
 
@@ -182,8 +177,8 @@ class DeadQueueMessages:
 
     def newest(self, client: redis.Redis, names: tuple[str, ...], limit: int) -> Mapping[str, Kept | None]:
         kept = DeadMessages(client)
-        found, foreign = kept.newest(limit)
-        return {"messages": Kept(entries=[one for one in found if _fits(one, names)], count=len(kept), foreign=foreign)}
+        found, _ = kept.newest(limit)
+        return {"messages": Kept([one for one in found if _fits(one, names)], len(kept))}
 
     def replay(self, client: redis.Redis, chosen: Chosen) -> Mapping[str, Cleared | None]:
         """Put messages back into their queues, unchanged. A message that still cannot be run returns to this list.
@@ -243,23 +238,18 @@ def list_newest(store: DeadStore, names: tuple[str, ...], limit: int, as_json: b
     """Print the newest entries; return the exit code, 1 where a list cannot be read."""
     with running_client(as_json) as client:
         now, found = server_time(client), store.newest(client, names, limit)
-        known = {name: one for name, one in found.items() if one}
-        items = ITEMS.newest(client, tuple(known), 1) if store is REQUESTS and known and not as_json else {}
+    known = {name: one for name, one in found.items() if one}
     entries = sorted(((name, entry) for name, one in known.items() for entry in one.entries), key=lambda row: -row[1].at_s)
     if store is MESSAGES:
         entries = [(entry.queue, entry) for _, entry in entries]
     rows = [{store.named: name, "at": entry.at_s, **store.fields(entry)} for name, entry in entries] if as_json else entries
-    counts, foreign = ({name: getattr(one, field) for name, one in known.items()} for field in ("count", "foreign"))
+    counts = {name: one.number for name, one in known.items()}
     none = store.none if not any(counts.values()) else f"No entry of the newest {limit:,} can be shown."
-    show(rows, store.columns(now), as_json, empty=none, whole={"counts": counts, "foreign": foreign, "entries": rows})
-    if not as_json:
-        for name, one in known.items():
-            if one.count > limit:
-                echo(f"{name}: {one.count:,} {store.noun}, the newest {limit:,} are shown")
-        if listed := ", ".join(f"{name} {one.count:,}" for name, one in items.items() if one and one.count):
-            echo(f"Refused items: {listed}; trawl dead items shows them.")
-    _report_foreign(store, foreign)
-    return int(len(known) < len(found) or None in items.values())
+    show(rows, store.columns(now), as_json, empty=none, whole={"counts": counts, "entries": rows})
+    for name, count in () if as_json else counts.items():
+        if count > limit:
+            echo(f"{name}: {count:,} {store.noun}, the newest {limit:,} are shown")
+    return int(None in found.values())
 
 
 def change(
@@ -274,17 +264,12 @@ def change(
         {name: {word: one.done, "foreign": one.foreign, "stuck": one.stuck} for name, one in known.items()},
         f"{word}: {', '.join(f'{name} {one.done}' for name, one in known.items()) or 'nothing'}",
     )
-    _report_foreign(store, {name: one.foreign for name, one in known.items()})
     for name, one in known.items():
+        if one.foreign:
+            complain(f"{name}: {one.foreign} entries among the dead {store.noun} were not written by Trawl; left in place")
         if one.stuck and word == "replayed":
             complain(f"{name}: {one.stuck} {store.stuck}")
     return int(len(known) < len(outcomes))
-
-
-def _report_foreign(store: DeadStore, foreign: Mapping[str, int]) -> None:
-    for name, count in foreign.items():
-        if count:
-            complain(f"{name}: {count} entries among the dead {store.noun} were not written by Trawl; left in place")
 
 
 def _commands(store: DeadStore) -> typer.Typer:

@@ -521,7 +521,6 @@ def test_dead_shows_what_was_given_up_newest_first_with_the_reason(trawl: Trawl,
     assert "HTTP 503" in said.out
     assert json.loads(trawl("dead", "--json", "--spider", "forum_list").out) == {
         "counts": {"forum_list": 1},
-        "foreign": {"forum_list": 0},
         "entries": [
             {
                 "spider": "forum_list",
@@ -586,7 +585,8 @@ def test_dead_purge_wants_to_be_told_what(trawl: Trawl, redis_client: redis.Redi
 
 def test_foreign_entries_among_the_dead_are_named_and_kept(trawl: Trawl, redis_client: redis.Redis) -> None:
     redis_client.rpush(LISTS.dead(), "what is this?")
-    for arguments in (("dead",), ("dead", "replay"), ("dead", "purge", "--yes")):
+    assert trawl("dead").out == "No entry of the newest 20 can be shown.\n"
+    for arguments in (("dead", "replay"), ("dead", "purge", "--yes")):
         one_line(trawl(*arguments), 0, "forum_list: 1 entries among the dead requests were not written by Trawl; left in place")
     assert redis_client.lrange(LISTS.dead(), 0, 9) == [b"what is this?"]
 
