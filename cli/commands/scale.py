@@ -12,7 +12,7 @@ from cli.access import redis_client
 from cli.views.fleet_tables import in_trouble_first, node_columns, node_json
 from cli.views.options import AsJson
 from cli.views.output import report
-from cli.views.tables import Columns, show
+from cli.views.tables import show
 from redis_components.errors import ConfigError
 from redis_components.server.untrusted_values import server_time
 from workers.environment.declaration import check_size
@@ -102,18 +102,9 @@ def autoscale(
             policy = _changed(service, before.policy if before else None, min=least, max=most, target_s=target)
             autoscaling.set(service, check_policy(service, policy, desired))
         found = autoscaling.all()
-    columns: Columns = {
-        "service": "service",
-        "crawlers": "desired",
-        "min": "min",
-        "max": "max",
-        "target": lambda row: f"{row['target_s']:g} s",
-        "each": lambda row: "?" if row["per_crawler"] is None else f"{row['per_crawler']:.1f}/s",
-        "comes in": lambda row: "?" if row["inflow"] is None else f"{row['inflow']:.1f}/s",
-        "last decision": lambda row: row["why"] or "none yet",
-    }
     rows = [autoscaled_json(name, one, desired.get(name)) for name, one in found.items()]
-    show(rows, columns, as_json, empty="No service is autoscaled. Start with for example: trawl autoscale forum_detail --max 8")
+    lines = [f"{row['service']}: {row['desired']} crawlers, {row['min']} to {row['max']}: {row['why'] or 'new'}" for row in rows]
+    report(as_json, rows, *(lines or ["No service is autoscaled: trawl autoscale SERVICE --max N"]))
     return 0
 
 
