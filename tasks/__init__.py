@@ -39,7 +39,7 @@ from .fleet import (
     scale_fleet,
     stop_fleet,
 )
-from .jobs import cancel_crawl, cancel_job, crawl, crawl_once, run_group, seed_urls
+from .jobs import cancel_job, crawl, crawl_once, run_group, seed_urls
 
 if collecting:
     gc.enable()
@@ -54,7 +54,6 @@ __all__ = [  # noqa: RUF022 - in groups
     "cancel_job",
     "run_group",
     "crawl_once",
-    "cancel_crawl",
     "pause_fleet",
     "drain_fleet",
     "stop_fleet",

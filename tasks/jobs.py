@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
 
 import redis
 from billiard.process import current_process
-from celery import states
 from celery.exceptions import Ignore
 from kombu.exceptions import OperationalError
 
@@ -24,11 +24,8 @@ from workers.jobs import jobs, runs
 from workers.jobs.orders import check_settings
 from workers.node.host import NODE
 from workers.process.exit_kinds import OnceOutcome
-from workers.process.heartbeat import Heartbeat
 from workers.state.history import Run, RunBy, Runs
 from workers.state.jobs import Job, Jobs, JobState
-from workers.state.keys import FleetKeys
-from workers.state.registry import Renewal
 
 from .app import app
 
@@ -174,10 +171,6 @@ def run_group(group: str, spiders: Sequence[str] = ()) -> dict[str, Any]:
     return {"run": run.id, "group": run.group, "state": str(run.state), "members": run.members}
 
 
-CANCEL_TTL_S = 4000  # longer than the longest crawl
-LOOK_S = 1.0  # between checks for a cancellation
-
-
 class NoRoom(TrawlError):
     """This node has no process to spare for another small crawl; the message names the fix."""
 
@@ -198,8 +191,8 @@ def crawl_once(
     hour. Returns the fields of `workers.process.exit_kinds.OnceResult`; `kept` holds the first `items` items, at most 1,000
     and 1 MiB.
 
-    `cancel_crawl(task_id)` stops it gracefully; `app.control.revoke(task_id, terminate=True)` does the same in a prefork worker,
-    and takes its result. Raises ConfigError for what cannot be crawled so, NoRoom where the node has no process to spare.
+    `app.control.revoke(task_id, terminate=True)` stops it in a prefork worker, and takes its result. Raises ConfigError for what
+    cannot be crawled so, NoRoom where the node has no process to spare.
     """
     from workers.node import crawl_once as small  # not before a fork: it brings Twisted
 
@@ -211,58 +204,31 @@ def crawl_once(
                 "tasks: send it again later, or start a worker for them (celery -A tasks worker -Q once) and send it there "
                 "(crawl_once.apply_async(..., queue='once'))"
             )
-        with _RunLink(self.request.id, order.spider, self.request.hostname) as link:
-            try:
-                result = small.crawl_once(order, cancelled=link.cancelled)
-            except small.ReactorHung as error:
-                link.ended(OnceOutcome.HUNG, str(error))
-                if current_process().name == "MainProcess":  # a worker of threads: it cannot be replaced from here
-                    raise
-                raise SystemExit(str(error)) from error  # the pool makes a new process
-            link.ended(result.outcome, result.error or result.reason, pages=result.pages, items=result.items)
-            return asdict(result)
+        node, id_ = self.request.hostname, f"once-{self.request.id}"
+        run = Run(id=id_, spider=spider, by=RunBy.ONCE, node=node, pid=os.getpid(), started_at=time.time())
+        _record(run)
+        try:
+            result = small.crawl_once(order, cancelled=NODE.drain.is_set)
+        except BaseException as error:
+            _record(_cut_off(run, error, hung=isinstance(error, small.ReactorHung)))
+            if isinstance(error, small.ReactorHung) and current_process().name != "MainProcess":
+                raise SystemExit(str(error)) from error  # the pool makes a new process; one of threads cannot be replaced so
+            raise
+        ended = replace(run, ended_at=time.time(), outcome=result.outcome, reason=result.error or result.reason)
+        _record(replace(ended, pages=result.pages, items=result.items))
+        return asdict(result)
 
 
-def cancel_crawl(task_id: str) -> None:
-    """Stop a `crawl_once` gracefully: pages in flight finish, and its result is `cancelled`. A queued one never starts."""
-    connect().set(FleetKeys().cancelled(task_id), "1", ex=CANCEL_TTL_S)
-    if app.AsyncResult(task_id).state == states.PENDING:  # of a running one, Celery 5.6 would make the result "revoked"
-        app.control.revoke(task_id)
+def _record(run: Run) -> None:
+    """Record the run in the history."""
+    with suppress(redis.RedisError):  # the crawl goes on without
+        Runs(connect()).add(run)
 
 
-class _RunLink:
-    """Link between a crawl and Redis, in a thread: records the run in the history, and receives its cancellation."""
-
-    def __init__(self, task_id: str, spider: str, node: str) -> None:
-        self._key = FleetKeys().cancelled(task_id)
-        now = time.time()
-        self._run = Run(id=f"once-{task_id}", spider=spider, by=RunBy.ONCE, node=node, pid=os.getpid(), started_at=now)
-        self._client: redis.Redis = connect()
-        self._runs = Runs(self._client)
-        self._heartbeat = Heartbeat(lambda: Renewal(held=not self._client.exists(self._key)), period_s=LOOK_S)
-
-    def cancelled(self) -> bool:
-        """Return True if the crawl was cancelled, or this node is being shut down."""
-        return self._heartbeat.lost or NODE.drain.is_set()
-
-    def ended(self, outcome: str, reason: str | None, *, pages: int = 0, items: int = 0) -> None:
-        """Record the end, once; without it the crawl was cut off."""
-        self._run = replace(self._run, ended_at=time.time(), outcome=outcome, reason=reason, pages=pages, items=items)
-
-    def _record(self) -> Callable[[], object]:
-        run = self._run
-        return lambda: self._runs.add(run)
-
-    def __enter__(self) -> _RunLink:
-        self._heartbeat.start()
-        self._heartbeat.errand(self._record())
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
-        if self._run.ended_at is None:
-            by_celery = error is not None and not isinstance(error, TrawlError)  # SystemExit, SoftTimeLimitExceeded
-            revoked = isinstance(error, SystemExit)  # its number has no meaning for the user
-            why = "its task was revoked, or its worker shut down cold" if revoked or error is None else in_words(error)
-            self.ended(OnceOutcome.CANCELLED if by_celery else OnceOutcome.CRASHED, why)
-        self._heartbeat.errand(self._record())
-        self._heartbeat.stop()
+def _cut_off(run: Run, error: BaseException, *, hung: bool) -> Run:
+    """Return the run of a crawl that ended with an exception; by Celery with SystemExit or SoftTimeLimitExceeded."""
+    by_celery = not isinstance(error, TrawlError)
+    outcome = OnceOutcome.HUNG if hung else OnceOutcome.CANCELLED if by_celery else OnceOutcome.CRASHED
+    revoked = isinstance(error, SystemExit)  # its number has no meaning for the user
+    reason = "its task was revoked, or its worker shut down cold" if revoked else in_words(error)
+    return replace(run, ended_at=time.time(), outcome=outcome, reason=reason)

@@ -1,4 +1,4 @@
-"""Small crawls inside a worker: one after the other in one process, side by side, cancelled, cut off, and what cannot be."""
+"""Small crawls inside a worker: one after the other in one process, side by side, cut off, and what cannot be."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("no_process_left")
 ONE_AFTER_THE_OTHER = """
 import json, os, time
 from pathlib import Path
-from tasks import app, cancel_crawl, crawl_once
+from tasks import app, crawl_once
 LOG = Path(os.environ["TRAWL_TEST_FLEET"], "a-0.log")
 def send(mode, **more):
     return crawl_once.apply_async(("toy", {"mode": mode}), more, queue="once")
@@ -39,9 +39,6 @@ def running():
 said = {"first": send("finish", items=5).get(timeout=60), "second": send("finish").get(timeout=60)}
 said["error"] = send("raise").get(timeout=60)
 said["timeout"] = send("crawl", timeout=4, settings={"CONCURRENT_REQUESTS": 2}).get(timeout=60)
-sent = running()
-cancel_crawl(sent.id)
-said["cancelled"] = sent.get(timeout=60)
 sent = running()
 app.control.revoke(sent.id, terminate=True)
 try:
@@ -83,20 +80,19 @@ def test_one_process_crawls_as_often_as_wanted_and_every_crawl_can_be_ended(flee
     assert (said["error"]["outcome"], said["error"]["error"]) == ("crashed", "runtime error: this spider cannot be made")
     assert (said["timeout"]["outcome"], said["timeout"]["reason"]) == ("timeout", "shutdown")
     assert said["timeout"]["pages"] > 0
-    assert (said["cancelled"]["outcome"], said["cancelled"]["reason"]) == ("cancelled", "shutdown")
     assert said["revoked"] == "TaskRevokedError"
     assert said["after all"]["outcome"] == "finished"
 
     # The worker's end is the end of its crawl, too.
     node.process.terminate()
     assert node.wait(60) == 0
-    assert node.said().count("Spider closed (shutdown)") == 4, "whoever ended a crawl, it was closed"
+    assert node.said().count("Spider closed (shutdown)") == 3, "whoever ended a crawl, it was closed"
 
     runs = sorted(runs_of(fleet).values(), key=lambda run: run.started_at)
-    ended = ["finished", "finished", "crashed", "timeout", "cancelled", "cancelled", "finished", "cancelled"]
+    ended = ["finished", "finished", "crashed", "timeout", "cancelled", "finished", "cancelled"]
     assert [run.outcome for run in runs] == ended
-    assert len({run.pid for run in runs[:6]}) == 1, "one process, until the revoked task took it along"
-    assert runs[6].pid != runs[5].pid
+    assert len({run.pid for run in runs[:5]}) == 1, "one process, until the revoked task took it along"
+    assert runs[5].pid != runs[4].pid
 
 
 def test_a_worker_of_threads_crawls_several_at_once_on_one_reactor(fleet: ToyFleet) -> None:

@@ -295,13 +295,6 @@ class FleetKeys(NamespaceKeys):
         """
         return f"{self.prefix}:ended_members"
 
-    def cancelled(self, task_id: str) -> str:
-        """STRING with TTL: this `crawl_once` shall stop.
-
-        Written by `cancel_crawl`; read by `crawl_once`.
-        """
-        return f"{self.prefix}:cancelled:{task_id}"
-
     def aside(self) -> str:
         """HASH: values that were not Trawl's and were taken out of its keys (`<key> <field> <epoch ms>` -> the value).
 
