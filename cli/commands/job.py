@@ -145,13 +145,12 @@ def cancel(name: Name, wait: Wait = False, as_json: AsJson = False) -> int:
 @app.command()
 def resume(
     name: Name,
-    crawlers: Annotated[int | None, typer.Option(metavar="N", min=1, help="By default as many as before.")] = None,
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> int:
     """Continue a job that was cancelled, has failed or closed itself, where it stopped."""
     with redis_client() as client:
-        job = jobs.resume(client, name, crawlers=crawlers)
+        job = jobs.resume(client, name)
         return _end(client, job, wait, as_json, f"{job.id}: {job.state}")
 
 

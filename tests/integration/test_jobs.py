@@ -101,7 +101,7 @@ def test_a_crawl_of_two_crawlers_ends_whole_when_one_is_killed_is_cancelled_and_
         left = wait_state(fleet, "library.two", JobState.CANCELLED).figures.left
         assert left > 0
         assert client.llen("library:items") < PAGES
-        fleet.trawl("job", "resume", "two", "--crawlers", "4")
+        fleet.trawl("job", "resume", "two")
         assert wait_state(fleet, "library.two", JobState.FINISHED).resumed == 1
         assert sorted(fetched(fleet, "library:items")) == sorted(f"{fleet.site}/{n}" for n in range(1, PAGES + 1))
 

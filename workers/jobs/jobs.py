@@ -149,7 +149,7 @@ def cancel(client: redis.Redis, name: str, *, reason: str = CANCELLED) -> Job:
     return after
 
 
-def resume(client: redis.Redis, name: str, *, crawlers: int | None = None) -> Job:
+def resume(client: redis.Redis, name: str) -> Job:
     """Go on with a job that was cancelled, failed, or closed by its spider, where it stopped. Raises ConfigError."""
     jobs = Jobs(client)
     job = find(client, name)
@@ -157,24 +157,11 @@ def resume(client: redis.Redis, name: str, *, crawlers: int | None = None) -> Jo
         raise ConfigError(f"{job.id} is {job.state}: only a job that is over can be resumed")
     if job.state is JobState.FINISHED and job.reason == FINISHED and not figures(client, job).left:
         raise ConfigError(f"{job.id} is finished and has nothing left: trawl job start does the same once more")
-    if crawlers is not None:
-        check_size(job.id, crawlers)
-    size = crawlers or job.crawlers
     keep_keys(client, _keys(client, job))
     client.persist(FleetKeys().job_ends(job.id))
     jobs.forget_ends(job.id)
-    Registry(client).forget(f"{job.id}/{number}" for number in range(max(size, job.crawlers)))
-    again = replace(
-        job,
-        state=JobState.RUNNING,
-        reason="",
-        ended_at=None,
-        crawlers=size,
-        declaration=replace(job.declaration, size=size),
-        resumed=job.resumed + 1,
-        rounds=0,
-        told=False,
-    )
+    Registry(client).forget(f"{job.id}/{number}" for number in range(job.crawlers))
+    again = replace(job, state=JobState.RUNNING, reason="", ended_at=None, resumed=job.resumed + 1, rounds=0, told=False)
     if jobs.get(job.id) != job or not jobs.swap(again):
         raise ConfigError(f"{job.id} was changed by another client at the same moment: look at it, and try again")
     return again
