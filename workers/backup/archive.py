@@ -336,7 +336,7 @@ class Staging:
             self._client.unlink(*some)
 
     def renew(self) -> None:
-        """Keep the loaded keys for another quarter of an hour. Raises BackupError when one of them is gone."""
+        """Keep the loaded keys for another hour. Raises BackupError when one of them is gone."""
         for some in in_lots(self._copies.values(), AT_ONCE):
             with self._client.pipeline(transaction=False) as pipe:
                 for copy in some:

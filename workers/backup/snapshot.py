@@ -7,7 +7,6 @@ into memory three times, and an older server refuses it.
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -157,8 +156,8 @@ def _flat(pairs: Iterable[tuple[Any, Any]]) -> Iterator[Values]:
         yield [value for pair in part for value in pair]
 
 
-KEPT_MS = 900_000
-RENEWED_S = 60.0
+KEPT_MS = 3_600_000
+"""Longest life of the copies: of a backup that was killed they go then."""
 TRIES = 10  # a crawler that begins or ends between looking and copying makes or removes a key
 AT_ONCE = 500  # keys for each round trip
 
@@ -207,14 +206,10 @@ def read(client: redis.Redis, copies: list[Copied]) -> Iterator[tuple[Copied, Va
 
     Raises BackupError when a copy is gone, which an evicting Redis does, `redis.RedisError`.
     """
-    renewed = time.monotonic()
-    for number, one in enumerate(copies):
+    for one in copies:
         kind = one.kind if one.kind in KINDS else DUMPED
         for values in portions(client, one.copy, kind):
             yield Copied(key=one.key, copy=one.copy, kind=kind, left_ms=one.left_ms), values
-            if time.monotonic() - renewed > RENEWED_S:
-                renewed = time.monotonic()
-                _renew(client, copies[number:])
         if not client.unlink(one.copy):
             raise BackupError(f"the copy of {as_text(one.key)} was gone before it was read: does Redis evict keys?")
 
@@ -273,14 +268,6 @@ def _check_room(client: redis.Redis, keys: list[bytes]) -> None:
             f"Redis uses {used:,} of maxmemory {most:,} bytes, a copy of the fleet's keys needs {need:,} more for the time of the"
             " backup: raise maxmemory"
         )
-
-
-def _renew(client: redis.Redis, copies: list[Copied]) -> None:
-    for some in in_lots(copies, AT_ONCE):
-        with client.pipeline(transaction=False) as pipe:
-            for one in some:
-                pipe.pexpire(one.copy, KEPT_MS)
-            pipe.execute()
 
 
 def _remove(client: redis.Redis, word: str, count: int) -> None:
