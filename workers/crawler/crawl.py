@@ -29,13 +29,15 @@ from redis_components.scrapy_glue.engine import name_owner
 from workers.consumers.targets import consumer_of
 
 from . import scrapy_internals
-from .crawl_record import CrawlLocation, ServiceSpider, place_of
+from .crawl_record import ServiceSpider, record_of
 from .doors import close_doors
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
     from scrapy.settings import Settings
+
+    from redis_components.admin.inspector import CrawlRecord
 
 
 REAP_S = 1.0
@@ -130,7 +132,7 @@ class Crawl:
         self.lag_s = 0.0  # how long the last answer of the reactor took
         self.figures = Figures()
         self.outcome: Outcome | None = None  # None while it runs
-        self.place: CrawlLocation | None = None  # None until its spider is opened
+        self.record: CrawlRecord | None = None  # None until its spider is opened
         self.on_end: Callable[[], object] = lambda: None  # called in the reactor's thread, once `poll` would find an outcome
 
     def start(self) -> None:
@@ -201,7 +203,7 @@ class Crawl:
 
     def _find_itself(self) -> None:
         assert self._crawler is not None
-        self.place = place_of(self._crawler)
+        self.record = record_of(self._crawler)
 
     def _count_page(self, response: Response) -> None:
         self._pages += 1

@@ -21,7 +21,7 @@ from .doors import open_schemes
 if TYPE_CHECKING:
     from scrapy import Spider
     from scrapy.crawler import Crawler
-    from scrapy.settings import BaseSettings, Settings
+    from scrapy.settings import Settings
 
     from redis_components.keys import CrawlKeys
 
@@ -65,19 +65,6 @@ FLEET_SETTINGS = {"REDIS_ITEMS_MAX_WAITING": 100_000, "REDIS_ITEMS_MAX_MB": 1024
 def bound_items(settings: Settings) -> None:
     """Give the settings the fleet's bounds of what waits for a consumer; the project's own go before them."""
     settings.setdict(FLEET_SETTINGS, priority="default")
-
-
-@dataclass(frozen=True, kw_only=True)
-class CrawlLocation:
-    """Record and settings of an opened crawl."""
-
-    record: CrawlRecord
-    settings: BaseSettings
-
-
-def place_of(crawler: Crawler) -> CrawlLocation:
-    """Return the place of a crawl whose spider is opened. Raises ConfigError."""
-    return CrawlLocation(record=record_of(crawler), settings=crawler.settings)
 
 
 def record_of(crawler: Crawler) -> CrawlRecord:

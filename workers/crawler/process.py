@@ -76,7 +76,7 @@ class CrawlerProcess:
         turns: Turns | None = None,
     ) -> None:
         self._turns = turns
-        self._options, self._registry, self._signals = options, registry, signals
+        self._options, self._settings, self._registry, self._signals = options, settings, registry, signals
         self._watchdog_s = number_of(settings, "WATCHDOG_TIMEOUT", WATCHDOG_S)
         self._grace_s = number_of(settings, "SHUTDOWN_GRACE", shutdown_grace())
         self._period_s = number_of(settings, "HEARTBEAT_INTERVAL", PERIOD_S)
@@ -152,13 +152,13 @@ class CrawlerProcess:
 
     def _tell_record(self) -> None:
         """Store the crawl's record once, as soon as it is known: other processes find the crawl by it."""
-        if self._is_known or (place := self._crawl.place) is None:
+        if self._is_known or (record := self._crawl.record) is None:
             return
         self._is_known = True
         if self._slot:
-            self._heartbeat.errand(lambda: self._records.write(place.record))
-        elif namespace_of(place.settings) == fleet_namespace():  # a crawl by hand in another namespace is not the service's
-            self._heartbeat.errand(lambda: self._records.suggest(place.record))
+            self._heartbeat.errand(lambda: self._records.write(record))
+        elif namespace_of(self._settings) == fleet_namespace():  # a crawl by hand in another namespace is not the service's
+            self._heartbeat.errand(lambda: self._records.suggest(record))
 
     def _thaw(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the form of a handler
         """Act at SIGCONT: a tick later is too late, as the reactor's thread goes on at once and requests pages that others have
