@@ -231,13 +231,12 @@ def key_rules(client: redis.Redis, crawls: Sequence[CrawlKeys], *, threads: bool
     """
     from forums.state import alerts, database_state, forum_states
     from forums.state.keys import ForumCrawlKeys, ForumFleetKeys
-    from redis_components.server.untrusted_values import as_text, decoded
+    from redis_components.server.untrusted_values import as_text
     from workers.state.quarantine import HASH, MOST_FIELDS, STRING
 
     fleet = ForumFleetKeys()
     checks: dict[str, Check] = {
         fleet.budgets(): forum_states.budget_of,
-        fleet.drift(): lambda _, raw: decoded(raw, dict),
         fleet.delays(): database_state.delay_of,
         fleet.alerts(): alerts.alert_of,
     }
@@ -263,14 +262,14 @@ def verdict(response: Response) -> BlockVerdict | None:
 
 
 def probe_sites(client: redis.Redis) -> Mapping[str, str]:
-    """Probe sites with a file whose breaker is due, and open breakers for drifts; see `forums/breaker/probe.py`."""
+    """Probe sites with a file whose breaker is due; see `forums/breaker/probe.py`."""
     from forums.breaker.probe import probe_sites as probed
 
     return probed(client)
 
 
 def sites_reader(client: redis.Redis) -> ForumSitesReader:
-    """Return the reader of boards, files and drifts."""
+    """Return the reader of boards and files."""
     from .overview.model import ForumSitesReader
 
     return ForumSitesReader(client)
@@ -292,13 +291,6 @@ def stored_members(spider: str, group: str | None, limit: int, *, longest_s: flo
 def monitoring() -> str:
     """Return the pages of sites, boards, events and the search, and their metrics."""
     return "monitoring.forums"
-
-
-def on_breaker_reset(client: redis.Redis, site: str) -> None:
-    """Clear the drifts of the site, and learn their baseline from its present pages. Raises redis.RedisError."""
-    from forums.breaker.state import forgive
-
-    forgive(client, site, forget=True)
 
 
 def on_deadly_page(page: PageAtWork, what: str) -> None:

@@ -177,9 +177,6 @@ class Application:
         """Return the module with its part of metrics and pages (`monitoring/part.py`)."""
         return ""
 
-    def on_breaker_reset(self, client: redis.Redis, site: str) -> None:
-        """Forget what is known of the pages of a site whose breaker an operator closes. Raises redis.RedisError."""
-
     def on_deadly_page(self, page: PageAtWork, what: str) -> None:
         """Handle a page at which a crawler hung or died; `what` happened. Raises redis.RedisError."""
 

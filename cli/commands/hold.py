@@ -15,7 +15,6 @@ from cli.views.output import complain, echo, report
 from redis_components.errors import ConfigError, unknown_name
 from redis_components.frontier.holds import HoldKind
 from redis_components.server.untrusted_values import server_time
-from workers.application import application
 from workers.fleet import holds
 from workers.fleet.holds import Target, who
 from workers.state.beats import Beats
@@ -134,19 +133,14 @@ def resume(
     with redis_client() as client:
         left = holds.resume(client, target)  # which checks the name: the site of a breaker may have no file
         if breaker:
-            _close_breaker(client, target.site)
+            from workers.breaker import close_breaker
+
+            close_breaker(client, target.site, f"closed by {who()}")
             left = holds.overview(client)
         _show(client, left, as_json, f"{_name(target)}: resumed", resumed=True)
         if any(one.by_breaker and one.site == target.site for one in left) and not as_json:
             echo(f"its breaker closes when a probe finds the site well; now: trawl resume --site {target.site} --breaker")
     return 0
-
-
-def _close_breaker(client: redis.Redis, site: str) -> None:
-    from workers.breaker import close_breaker
-
-    application().on_breaker_reset(client, site)
-    close_breaker(client, site, f"closed by {who()}")
 
 
 def _hold(

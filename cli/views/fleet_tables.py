@@ -126,9 +126,7 @@ def sites_table(view: SitesView, now: float) -> FittedTable:
                 Text(answer, style="dim"),
             )
         )
-    for fault in view.faults:
-        word, sentence = ("bold red", "red") if fault.grave else ("yellow", "")
-        rows.append((fault.site, Text(fault.word, style=word), "", "", Text(fault.sentence, style=sentence), ""))
+    rows += [(one.site, Text(one.word, style="bold red"), "", "", Text(one.sentence, style="red"), "") for one in view.faults]
     return FittedTable(columns, rows)
 
 

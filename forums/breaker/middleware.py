@@ -1,4 +1,5 @@
-"""Middleware of each crawler for the breakers: judges every response, sends blocked pages back to the queue, and counts fields.
+"""Middleware of each crawler for the breakers: judges every response, sends blocked pages back to the queue, and opens the
+breaker of a site whose pages have lost a field that is needed.
 
 A blocked page is never acknowledged as done: a new request replaces it and waits while the site is held. It never reaches a
 callback, so a wall is not mistaken for an empty thread.
@@ -16,7 +17,7 @@ from scrapy import Request, signals
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.misc import load_object
 
-from forum_reader.definition.fields import DISPENSABLE
+from forum_reader.definition.fields import DISPENSABLE, NEEDED
 from forum_reader.definition.page_requests import elsewhere
 from forum_reader.page import soft_block
 from forum_reader.page.soft_block import BlockVerdict, Cause
@@ -88,6 +89,30 @@ class ReadPage(Protocol):
         ...
 
 
+EMPTY_PAGES = 20
+"""Pages in a row without a field that is needed, of which most had it before: then the site has changed them."""
+
+
+class NeededField:
+    """Pages of one kind of one site with a field that is needed, in this process."""
+
+    def __init__(self) -> None:
+        self._filled = self._empty = self._empty_in_a_row = 0
+
+    def is_lost(self, count: FieldCount) -> bool:
+        """Count a page; return True if the field has been lost. It is judged again when most pages have it again."""
+        if count.empty < count.rows:
+            self._filled += 1
+            self._empty += self._empty_in_a_row
+            self._empty_in_a_row = 0
+        elif count.rows:
+            self._empty_in_a_row += 1
+        if self._empty_in_a_row < EMPTY_PAGES or self._filled <= self._empty:
+            return False
+        self._filled = self._empty = self._empty_in_a_row = 0
+        return True
+
+
 class SiteWatch(ForCrawler):
     """Downloader middleware between decompression and retries: it sees each answer before a retry hides it.
 
@@ -102,7 +127,7 @@ class SiteWatch(ForCrawler):
         self._walled: set[str] = set()  # sites whose later pages of threads are not for guests
         self._missing: dict[tuple[str, str], MissingPages] = {}
         self._with_rows: set[tuple[str, str]] = set()  # forums whose first list page had rows
-        self._counted: set[tuple[str, str]] = set()  # (site, kind of page) whose fields are all in the stats
+        self._fields: dict[tuple[str, str, str], NeededField] = {}  # by site, kind of page and name
         settings = crawler.settings
         self._retries: int = settings.getint("RETRY_TIMES")
         self._no_answer: tuple[type[BaseException], ...] = tuple(
@@ -153,7 +178,7 @@ class SiteWatch(ForCrawler):
         return self._blocked(request, site, page, found)
 
     def read(self, response: Response, page: ReadPage) -> None:
-        """Count the fields of a parsed page. Raises PageBlocked, or UnreadablePage, if it is not the site's page after all."""
+        """Count a parsed page and its fields. Raises PageBlocked, or UnreadablePage, if it is not the site's page after all."""
         request, asked = response.request, _asked(response.request)
         if request is None or asked is None:
             return
@@ -169,16 +194,12 @@ class SiteWatch(ForCrawler):
         self._missing_of(site, kind).good()
         if kind == "list" and rows and number == 1:
             self._with_rows.add((site.name, str(context.get("forum"))))
-        name = f"sites/{site.name}/{kind}"
-        self._inc_value(f"{name}/pages")
-        if rows:
-            self._inc_value(f"{name}/rows", rows)
-        first = (site.name, kind) not in self._counted
-        for field, count in page.fields.items():
-            if count.empty or first:  # the first time with zeros, so that the stats list every field
-                self._inc_value(f"{name}/empty/{field}", count.empty)
-        if first and rows:
-            self._counted.add((site.name, kind))
+        self._inc_value(f"sites/{site.name}/{kind}/pages")
+        for name in () if kind in DISPENSABLE else NEEDED[kind]:
+            field = self._fields.setdefault((site.name, kind, name), NeededField())
+            if name in page.fields and field.is_lost(page.fields[name]) and site.breaker.enabled:
+                reason = f"{kind} pages: {name} is empty on the last {EMPTY_PAGES} pages"
+                self._open(request, site, context, BlockVerdict(cause=Cause.DRIFT, reason=reason))
 
     def unreadable(self, response: Response, error: UnreadablePage) -> None:
         """Handle a page that does not match the site file. Raises PageBlocked, or UnreadablePage if that happened too often;

@@ -1,4 +1,4 @@
-"""Probes of sites with an open breaker, and detection of drift: the forum part of the task `probe_sites`.
+"""Probes of sites with an open breaker: the forum part of the task `probe_sites`.
 
 A probe reads the kind of page that opened the breaker, with as few requests as possible: the first list page of a forum, and for
 threads or comments one thread of that list. It is fetched by the node that runs the task, so if a site blocks a single node's
@@ -12,7 +12,7 @@ import logging
 import os
 import random
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -21,11 +21,11 @@ from msgspec.structs import replace
 from scrapy import Request
 from scrapy.http import TextResponse
 
-from forum_reader.definition.fields import DISPENSABLE, NEEDED
+from forum_reader.definition.fields import NEEDED
 from forum_reader.definition.page_requests import PageRequest
 from forum_reader.definition.pages import PageKind
 from forum_reader.page import soft_block
-from forum_reader.page.soft_block import BlockVerdict, Cause
+from forum_reader.page.soft_block import Cause
 from forum_reader.reading.page_records import Asked, CommentsPage, FieldCount, IndexPage, ListedThread, ListPage, ThreadPage
 from forums.sites import Site, SiteError, UnreadablePage, isolated, load_all, load_site, site_names
 from forums.sites.http.fetch import FetchFailed, NotNow, VisitLimits, Visitor
@@ -38,7 +38,7 @@ from redis_components.server.untrusted_values import server_time
 from workers.breaker.state import close_breaker, due
 from workers.state.holds import HOST, Breaker, Breakers
 
-from .state import FILE_PROBE_S, ROWS, after_probe, forgive, is_given_up, look_for_drift, open_breaker
+from .state import FILE_PROBE_S, after_probe, is_given_up
 
 MOST_PROBES = 50
 """Probes in one round; each takes seconds, and they run concurrently."""
@@ -46,8 +46,6 @@ PROBE_S = 15.0
 """Time-out of a probe, after which the site counts as not answering."""
 LOCK_S = 70
 """Expiry of the lock, longer than the task may take: at most one process of the node hangs on slow sites."""
-MUST_HAVE = {kind: (ROWS, *fields) if kind == "list" else fields for kind, fields in NEEDED.items() if kind not in DISPENSABLE}
-"""Figures that must not drift, by kind of page: fields, and the rows of lists; new threads have no comments."""
 
 Found = str | NotNow | None
 """The fault that a probe found; None for a page of the site."""
@@ -59,8 +57,7 @@ logger = logging.getLogger(__name__)
 
 
 def probe_sites(client: redis.Redis) -> dict[str, str]:
-    """Open breakers for drifts, probe the sites that are due, and close the breakers of sites that are well; return the
-    outcome by site.
+    """Probe the sites that are due, and close the breakers of sites that are well; return the outcome by site.
 
     Does nothing while another process runs it. Raises `redis.RedisError`.
     """
@@ -78,7 +75,7 @@ def probe_sites(client: redis.Redis) -> dict[str, str]:
 def _round(client: redis.Redis) -> dict[str, str]:
     sites = {site.name: site for site in load_all()[0]}
     files = set(site_names())
-    done = _open_for_drift(client, sites, files)
+    done: dict[str, str] = {}
     breakers = Breakers(client)
     known, now = breakers.all(), server_time(client)
     for site, breaker in known.items():
@@ -133,21 +130,8 @@ def _settle(client: redis.Redis, breakers: Breakers, site: Site, breaker: Breake
         return f"open: {found}"
     if after.good < site.breaker.good_probes:
         return f"{after.good} of {site.breaker.good_probes} good probes"
-    forgive(client, site.name)
     close_breaker(client, site.name, f"{after.good} probes in a row found pages of the site")
     return "closed"
-
-
-def _open_for_drift(client: redis.Redis, sites: Mapping[str, Site], files: Collection[str]) -> dict[str, str]:
-    done = {}
-    for (name, kind), reason in look_for_drift(client, files, MUST_HAVE).items():
-        site = sites.get(name)
-        if site is None or not site.breaker.enabled:
-            continue
-        found = BlockVerdict(cause=Cause.DRIFT, reason=f"{kind} pages: {reason}")
-        if open_breaker(client, name, found, site.breaker, url="", kind=kind, by="probe_sites"):
-            done[name] = f"opened: {found.reason}"
-    return done
 
 
 def _claimed(breaker: Breaker, now: float) -> Breaker:

@@ -1,4 +1,4 @@
-"""Sites of the forum crawl at one moment, read from Redis: boards, files, drifts, budgets, and the writer of their posts; and
+"""Sites of the forum crawl at one moment, read from Redis: boards, files, budgets, and the writer of their posts; and
 their problems, each with its next step, which depend on an `Overview` alone.
 """
 
@@ -23,7 +23,7 @@ from forums.state.database_state import (
     PublicationDelays,
 )
 from forums.state.forum_states import TRIAL_PER_DAY, Ledger, Spent, Watched, watched
-from forums.state.site_faults import RULES_FILE, drift_sentence, drifted, output_troubles, wrong_files
+from forums.state.site_faults import RULES_FILE, output_troubles, wrong_files
 from redis_components.admin.health import Problem
 from redis_components.admin.inspector import keys_in
 from redis_components.frontier.holds import why_not_seeded
@@ -41,10 +41,6 @@ if TYPE_CHECKING:
     from workers.overview import Overview
 
 
-Drifts = Mapping[tuple[str, str, str], tuple[float, float]]
-"""(site, kind of page, figure) -> value now, and the baseline (`forums.state.site_faults.drifted`)."""
-
-
 class BoardTally(NamedTuple):
     """Numbers of boards of one site."""
 
@@ -58,7 +54,6 @@ class BoardTally(NamedTuple):
 class ForumSites(SitesView):
     """The sites of the forum crawl."""
 
-    drifts: Drifts = field(default_factory=dict)
     wrong_files: Mapping[str, str] = field(default_factory=dict)  # errors of site files, by site
     boards: Boards = field(default_factory=lambda: Boards((), 0.0))  # by id
     spent: Mapping[str, Spent] = field(default_factory=dict)  # site -> requests of the last hour
@@ -71,18 +66,13 @@ class ForumSites(SitesView):
 
     @property
     def faults(self) -> Sequence[SiteFault]:
-        """Site files that are wrong, unless the site's breaker reports it, and pages that have drifted."""
+        """Site files that are wrong, unless the site's breaker reports it."""
         reported = {site: one.reason for site, one in self.breakers.items()}
-        wrong = [
-            SiteFault(site, "wrong file", f"not seeded: {reason}", grave=True)
+        return [
+            SiteFault(site, "wrong file", f"not seeded: {reason}")
             for site, reason in self.wrong_files.items()
             if reported.get(site) != reason
         ]
-        drifts = [
-            SiteFault(site, "drifted", f"{kind} pages: {drift_sentence(figure, *values)}", grave=False)
-            for (site, kind, figure), values in self.drifts.items()
-        ]
-        return [*wrong, *drifts]
 
     @property
     def stored(self) -> int:
@@ -112,12 +102,8 @@ class ForumSites(SitesView):
         return "nothing is watched yet: trawl watch ADDRESS" if is_idle else ""
 
     def details(self) -> Mapping[str, object]:
-        """Return drifts and wrong files as `trawl status --json` shows them."""
-        drifts = [
-            {"site": site, "page": kind, "figure": figure, "now": round(now, 4), "usual": round(usual, 4)}
-            for (site, kind, figure), (now, usual) in self.drifts.items()
-        ]
-        return {"drifts": drifts, "wrong_files": dict(self.wrong_files), "another_database": self.another_database}
+        """Return wrong files as `trawl status --json` shows them."""
+        return {"wrong_files": dict(self.wrong_files), "another_database": self.another_database}
 
     @cached_property
     def stale(self) -> tuple[BoardView, ...]:
@@ -157,9 +143,6 @@ def site_problems(sites: ForumSites, view: Overview) -> Iterator[Problem]:
     for site, reason in sites.wrong_files.items():
         if site not in sites.breakers or sites.breakers[site].reason != reason:
             yield Problem(what=f"site {site} is not scanned, its file is wrong: {reason}", fix=f"trawl sites check {site}")
-    for (site, kind, figure), values in sites.drifts.items():
-        what = f"site {site}: {kind} pages have changed: {drift_sentence(figure, *values)}"
-        yield Problem(what=what, fix=f"trawl sites check {site}", grave=False)
     if trial := [one.lane for one in sites.lanes if one.limits.by == BY_TRIAL]:
         what = f"sites do not learn whom they can ask, and get {TRIAL_PER_DAY:,} requests a day until they do: {named(trial)}"
         yield Problem(what=what, fix="User-Agent under [headers] of the file, or USER_AGENT in the settings", grave=False)
@@ -215,7 +198,7 @@ class ForumSitesReader(SitesReader):
     first = FORUM_LIST
     parts = (
         *SitesReader.parts,
-        *("database", "outputs", "drift", "site files", "boards", "requests", "budgets", "delays", "writer"),
+        *("database", "outputs", "site files", "boards", "requests", "budgets", "delays", "writer"),
     )
 
     def read(self, reading: Reading, site: str | None = None) -> ForumSites:
@@ -232,7 +215,6 @@ class ForumSitesReader(SitesReader):
         return ForumSites(
             breakers=base.breakers,
             lanes=base.lanes,
-            drifts=part("drift", partial(drifted, client)) or {},
             wrong_files=wrong,
             boards=Boards(boards, now, held=held, wrong=wrong, over=_over(budgets, spent)),
             spent=spent,

@@ -123,14 +123,6 @@ class ForumFleetKeys(FleetKeys):
         """
         return f"{self.prefix}:events:{output}"
 
-    def drift(self) -> str:
-        """HASH: drift of each site's pages (`<site>/<kind of page>` -> JSON with the last lots of pages, and the drifted
-        figures); up to four fields for each site file.
-
-        Written by `probe_sites`; read by it, by `trawl status` and the exporter.
-        """
-        return f"{self.prefix}:drift"
-
     def spent(self, site: str) -> str:
         """HASH with TTL: requests sent to a site, by purpose and time (`<purpose>|<start of five minutes, epoch s>` ->
         number), of the last hours; `scan`, `detail`, `check`, `backfill`.

@@ -92,7 +92,6 @@ def forget_site(client: redis.Redis, site: str, *, crawled_only: bool = False) -
         ):
             forget_fields(client, key, f"{site}/")
     fleet = ForumFleetKeys()
-    forget_fields(client, fleet.drift(), f"{site}/")
     forget_fields(client, fleet.delays(), f"{site}|")
     for key in (fleet.wrong_sites(), fleet.budgets(), fleet.breakers()):
         client.hdel(key, site)

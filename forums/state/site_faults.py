@@ -1,15 +1,14 @@
-"""Faults in Redis that `trawl status` shows: wrong site files, pages that have drifted, outputs of events that take nothing."""
+"""Faults in Redis that `trawl status` shows: wrong site files, outputs of events that take nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from typing import Any, cast
 
-import msgspec
 import redis
 
 from forums.state.keys import ForumFleetKeys
-from redis_components.server.untrusted_values import as_text, decoded, hash_at, is_foreign, readable
+from redis_components.server.untrusted_values import as_text, hash_at, is_foreign
 
 
 def wrong_files(client: redis.Redis) -> dict[str, str]:
@@ -25,55 +24,6 @@ def note_wrong_files(client: redis.Redis, known: Mapping[str, str], now: Mapping
         client.hset(key, mapping=cast("dict[Any, Any]", new))
     if right := known.keys() - now.keys():
         client.hdel(key, *right)
-
-
-Kind = tuple[str, str]
-"""A site and a kind of page."""
-
-
-class Totals(msgspec.Struct, frozen=True):
-    """Counters of one kind of page of one site, since the beginning."""
-
-    pages: int = 0
-    rows: int = 0
-    empty: dict[str, int] = {}  # field -> rows with the field empty
-
-
-class Drift(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """State of one kind of page of one site."""
-
-    counted: Totals = Totals()  # at the end of the last lot
-    lots: tuple[dict[str, float], ...] = ()  # normal ones, the oldest first
-    suspicious: dict[str, int] = {}  # figure -> consecutive lots that were worse than the baseline
-    drifted: dict[str, tuple[float, float]] = {}  # figure -> its value, and the baseline
-
-
-def read_drift(raw: bytes) -> Drift:
-    """Decode a stored state; an empty state if it is unreadable."""
-    try:
-        return decoded(raw, Drift) if raw else Drift()
-    except ValueError:
-        return Drift()
-
-
-def drifts(client: redis.Redis) -> dict[Kind, Drift]:
-    """Return the state of each kind of page."""
-    found = readable(hash_at(client, ForumFleetKeys().drift()), lambda _, raw: read_drift(raw))
-    return {(name.rpartition("/")[0], name.rpartition("/")[2]): drift for name, drift in found.items()}
-
-
-def drifted(client: redis.Redis) -> dict[tuple[str, str, str], tuple[float, float]]:
-    """Return the drifted figures: (site, kind of page, field or `rows`) -> value now, and the baseline: the share of rows with
-    the field empty, or rows per page.
-    """
-    return {(*kind, figure): values for kind, drift in drifts(client).items() for figure, values in drift.drifted.items()}
-
-
-def drift_sentence(figure: str, now: float, usual: float) -> str:
-    """Describe a drift: `body is empty in 100 % of the rows, usually in 0 %`."""
-    if figure == "rows":
-        return f"{now:.1f} rows a page, usually {usual:.1f}"
-    return f"{figure} is empty in {100 * now:.0f} % of the rows, usually in {100 * usual:.0f} %"
 
 
 RULES_FILE = "the rules file"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from forums.state.site_faults import drift_sentence
 from monitoring.part import Part
 
 from . import data, pages
@@ -38,7 +37,6 @@ PART = Part(
     routes=_routes,
     actions=_actions,
     names={
-        "drift_sentence": drift_sentence,
         "board_tone": pages.board_tone,
         "board_why": pages.board_why,
         "scan_ends": pages.SCAN_ENDS,

@@ -62,7 +62,6 @@ FORUM_METRICS: tuple[MetricSpec, ...] = specs(
         ],
         "trawl_writer_lag_seconds": _lag,
         "trawl_site_blocked_total": _blocked,
-        "trawl_site_drift": lambda view: [(names, now) for names, (now, _) in forum_sites(view).drifts.items()],
     },
     {"board": (("site", "forum"), _boards), "tally": (("site",), _tallies)},
 )

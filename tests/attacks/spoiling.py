@@ -40,7 +40,7 @@ HASHES = {
     name: getattr(FLEET, name)()
     for name in (
         *("desired", "fences", "crawlers", "nodes", "drained_nodes", "roll", "autoscale", "holds", "breakers", "database"),
-        *("wrong_sites", "drift", "delays", "beat_runs", "beat_begun", "schedule", "budgets", "orders"),
+        *("wrong_sites", "delays", "beat_runs", "beat_begun", "schedule", "budgets", "orders"),
         "crawls",
     )
 } | {

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 import redis
+from scrapy import Request
+from scrapy.http import TextResponse
+from scrapy.utils.test import get_crawler
 
 from cli.main import main
 from demo.forum.process import ForumProcess
 from forum_reader.definition.site import BreakerOptions
 from forum_reader.page.soft_block import BlockVerdict, Cause
+from forum_reader.reading.page_records import CommentsPage, FieldCount
+from forums.breaker.middleware import EMPTY_PAGES, SiteWatch
 from forums.breaker.state import after_probe, is_given_up, open_breaker
 from forums.overview.boards import Boards
 from forums.overview.model import ForumSites
+from forums.spiders.forum_detail import ForumDetailSpider
 from forums.state.forum_states import ForumState, WatchedForum
 from forums.state.keys import ForumFleetKeys
-from forums.state.site_faults import drifts
 from monitoring.forums import pages
-from monitoring.metrics.fleet import METRICS
-from monitoring.pages import views
 from monitoring.pages.views import Reading
-from monitoring.source import Source
 from redis_components.admin.inspector import keys_in
 from redis_components.frontier import holds
 from redis_components.frontier.holds import Hold, HoldKind, why_not_seeded
@@ -35,6 +37,7 @@ from redis_components.politeness import limits
 from redis_components.politeness.limits import LaneLimits
 from redis_components.server.untrusted_values import server_time
 from tests.support.demo_sites import declare
+from tests.support.processes import wait_until
 from tests.unit.monitoring.metrics.test_metrics import VIEW
 from workers.breaker import close_breaker, probe_sites
 from workers.breaker.state import REMEMBERED_S
@@ -47,7 +50,6 @@ from workers.state.registry import Registry
 OPTIONS = BreakerOptions(probe_s=10, probe_max_s=100)
 WALL = BlockVerdict(cause=Cause.CHALLENGE, reason="a challenge of Cloudflare", excerpt="Just a moment")
 SITE = Target(site="one")
-STATS = CrawlKeys.for_spider("forum_detail").stats_hash()
 
 Trawl = Callable[..., tuple[int, str, str]]
 
@@ -259,42 +261,36 @@ def test_what_the_site_asks_for_is_waited_for(redis_client: redis.Redis, date: s
     assert breaker.next_probe_at - breaker.since == 500
 
 
-def count_pages(client: redis.Redis, lots: int, *, empty: float) -> dict[str, str]:
-    """Let crawlers have read lots of pages of comments, and look."""
-    done: dict[str, str] = {}
-    for _ in range(lots):
-        client.hincrby(STATS, "sites/one/comments/pages", 20)
-        client.hincrby(STATS, "sites/one/comments/rows", 400)
-        client.hincrby(STATS, "sites/one/comments/empty/body", int(400 * empty))
-        client.hincrby(STATS, "sites/one/comments/empty/author", 40)
-        done |= probe_sites(client)
-    return done
+def read_comments(watch: SiteWatch, pages: int, *, empty: int) -> None:
+    """Let a crawler have read pages of 20 comments, of which so many have no text."""
+    request = Request("http://127.0.0.1/t/1", meta={"site": "one", "page": {"kind": "comments", "number": 1}})
+    fields = {"id": FieldCount(rows=20, empty=0), "body": FieldCount(rows=20, empty=empty)}
+    for _ in range(pages):
+        watch.read(TextResponse(request.url, request=request), CommentsPage(comments=(), fields=fields))
 
 
-def test_a_required_field_that_is_empty_everywhere_opens_it(redis_client: redis.Redis, trawl: Trawl, redis_url: str) -> None:
-    assert count_pages(redis_client, 6, empty=0.0) == {}
-    said_first = count_pages(redis_client, 2, empty=1.0)["one"]
-    assert said_first == "opened: comments pages: body is empty in 100 % of the rows, usually in 0 %"
-    assert Breakers(redis_client).open_ones()["one"].cause == "drift"
-
-    status = json.loads(trawl("status", "--json")[1])["sites"]
-    assert [(one["site"], one["cause"]) for one in status["breakers"]] == [("one", "drift")]
-    assert [(one["figure"], one["now"]) for one in status["drifts"]] == [("body", 1.0)]
-    assert "body is empty in 100 %" in trawl("status")[1]
-    view = Source(redis_url, {"forum_list": 1, "forum_detail": 1}).look()
-    samples = {metric.name: dict(metric.samples(view)) for metric in METRICS}
-    assert samples["trawl_site_breaker"] == {("one", "drift"): 1.0}
-    assert samples["trawl_site_drift"] == {("one", "comments", "body"): 1.0}
-    assert "body is empty in 100 %" in views.overview(Reading(client=redis_client, source="here", view=view))
-
+def test_a_needed_field_that_goes_from_the_pages_opens_it(redis_client: redis.Redis, redis_url: str, trawl: Trawl) -> None:
+    crawler = get_crawler(ForumDetailSpider, {"REDIS_URL": redis_url})
+    crawler.engine = SimpleNamespace()  # one without a scheduler
+    watch = SiteWatch(crawler)
+    read_comments(watch, EMPTY_PAGES, empty=20)  # not judged: no page had it before
+    read_comments(watch, 3 * EMPTY_PAGES, empty=3)
+    read_comments(watch, EMPTY_PAGES - 1, empty=20)
+    read_comments(watch, 1, empty=19)
+    assert not Breakers(redis_client).open_ones()
+    read_comments(watch, EMPTY_PAGES, empty=20)
+    breakers = Breakers(redis_client)
+    wait_until(breakers.open_ones, "it opens", 30)
+    assert breakers.open_ones()["one"].cause == "drift"
+    assert "comments pages: body is empty on the last 20 pages" in trawl("status")[1]
     assert probed(redis_client) == "1 of 2 good probes"
     assert probed(redis_client) == "closed"
-    assert not any(drift.drifted for drift in drifts(redis_client).values()), "a page of that kind was seen to be well"
+    read_comments(watch, EMPTY_PAGES, empty=20)
+    assert not breakers.open_ones(), "what is closed although nothing has changed is not opened again"
 
 
-def test_an_operator_closes_it_and_what_is_there_now_is_normal(redis_client: redis.Redis, trawl: Trawl, tmp_path: Path) -> None:
-    count_pages(redis_client, 6, empty=0.0)
-    count_pages(redis_client, 2, empty=1.0)
+def test_an_operator_closes_it(redis_client: redis.Redis, trawl: Trawl, tmp_path: Path) -> None:
+    opened(redis_client)
     code, out, _ = trawl("resume", "--site", "one")
     assert code == 0
     assert "still held" in out
@@ -302,7 +298,6 @@ def test_an_operator_closes_it_and_what_is_there_now_is_normal(redis_client: red
     assert Breakers(redis_client).open_ones()
     assert trawl("resume", "--site", "one", "--breaker")[:2] == (0, "site one: resumed\n")
     assert said(redis_client) == []
-    assert count_pages(redis_client, 6, empty=1.0) == {}
     gone = BlockVerdict(cause=Cause.SITE_FILE, reason="unknown site 'gone'")
     open_breaker(redis_client, "gone", gone, OPTIONS, url="", kind="", by="a@b")
     assert trawl("resume", "--site", "gone", "--breaker")[:2] == (0, "site gone: resumed\n")
@@ -312,11 +307,3 @@ def test_an_operator_closes_it_and_what_is_there_now_is_normal(redis_client: red
     probe_sites(redis_client)
     assert not is_given_up(Breakers(redis_client).get("gone")), "its file is there again"
     assert trawl("resume", "forum_list", "--breaker")[0] == 2
-
-
-def test_stats_that_are_none_of_ours_do_no_harm(redis_client: redis.Redis) -> None:
-    for name, value in (("sites/one/comments/pages", "many"), ("sites/one", "1"), ("sites/x/y/z/a/b", "5"), ("sites", "1")):
-        redis_client.hset(STATS, name, value)
-    redis_client.hset(ForumFleetKeys().drift(), mapping={"one/comments": "{", "gone/list": "{}", "x": "y"})
-    assert probe_sites(redis_client) == {}
-    assert [name for name in redis_client.hkeys(ForumFleetKeys().drift()) if not name.startswith(b"one/")] == []

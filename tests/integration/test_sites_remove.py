@@ -81,7 +81,6 @@ def fill(client: redis.Redis, site: str, data: Path) -> None:
     ForumStates(client).write({f"{site}/news": ForumState(scanned_at=1.0)})
     client.hset(ForumCrawlKeys(LIST).marks(), f"{site}/news", b"{}")
     PublicationDelays(client).add({site: [1.0]})
-    client.hset(FLEET.drift(), f"{site}/list", b"{}")
     client.hset(FLEET.wrong_sites(), site, b"wrong")
     Ledger(client).add([Spending(site=site, name="x", purpose=Purpose.SCAN, ended_at=2e9, requests=1)])
     client.hset(

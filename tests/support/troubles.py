@@ -7,13 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-import msgspec
-
 from forums.records import FORUM_WRITER
 from forums.state.database_state import PublicationDelays
 from forums.state.forum_states import ForumState, ForumStates
-from forums.state.keys import ForumFleetKeys
-from forums.state.site_faults import Drift
 from redis_components.admin.inspector import CrawlRecord, CrawlRecords
 from redis_components.frontier.holds import HoldKind
 from redis_components.keys import CrawlKeys
@@ -130,9 +126,6 @@ class Fleet:
         self.breakers.get("shop")
         self.breakers.put("shop", Breaker(state=state, cause="login", reason="a login page", since=self.registry.now()))
 
-    def drift(self) -> None:
-        self.client.hset(ForumFleetKeys().drift(), "demo/list", msgspec.json.encode(Drift(drifted={"rows": (0.0, 20.0)})))
-
 
 Act = Callable[[Fleet], object]
 HELD = Target(services=("broken",))
@@ -226,7 +219,6 @@ TROUBLES: dict[str, tuple[Act, Act]] = {
         lambda fleet: fleet.break_site(BreakerState.OPEN),
         lambda fleet: fleet.break_site(BreakerState.CLOSED),
     ),
-    "TrawlSiteDrift": (lambda fleet: fleet.drift(), lambda fleet: fleet.client.delete(ForumFleetKeys().drift())),
     "TrawlRawPagesDropped": (
         lambda fleet: fleet.client.hincrby(fleet.details.stats_hash(), "raw/dropped", 3),
         lambda fleet: None,

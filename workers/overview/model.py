@@ -158,7 +158,6 @@ class SiteFault(NamedTuple):
     site: str
     word: str  # `wrong file` and the like
     sentence: str
-    grave: bool
 
 
 class SiteSample(msgspec.Struct, frozen=True, array_like=True):

@@ -136,7 +136,7 @@ def test_a_broken_site_is_a_problem_and_shown_with_its_reason_and_what_it_answer
         probes=2,
         last_probe="HTTP 403",
     )
-    sites = ForumSites(breakers={"demo": broken}, drifts={("demo", "list", "author"): (0.7, 0.1)})
+    sites = ForumSites(breakers={"demo": broken})
     held = Held(hold=Hold(word=HoldKind.PAUSE, at=NOW - 90, by="breaker", reason="a login page"), site="demo", by_breaker=True)
     lines = drawn(replace(fleet(service()), sites=sites, held=(held,)), width=160).splitlines()
     assert lines[2].startswith("✗ site demo is not crawled: a login page → ")
@@ -144,7 +144,6 @@ def test_a_broken_site_is_a_problem_and_shown_with_its_reason_and_what_it_answer
     assert re.split(r"  +", lines[row].strip())[:5] == ["demo", "broken", "90 s", "in 60 s", "a login page"]
     said = " ".join(" ".join(lines).split())
     assert "http://forum.test/1 · “Who are you?”" in said
-    assert "list pages: author is empty in 70 % of the rows, usually in 10 %" in said
     assert not [line for line in lines if "paused" in line], "once is enough"
 
 
@@ -192,7 +191,7 @@ def test_json_has_every_figure_under_a_name_of_its_own() -> None:
         ],
         "unreadable": {},
         "held": [],
-        "sites": {"breakers": [], "drifts": [], "wrong_files": {}, "limits": []},
+        "sites": {"breakers": [], "wrong_files": {}, "limits": []},
         "beat": {"leader": "host:12", "waiting": ["host:13"], "silent_s": 0.4, "stalled": False},
         "services": [
             {

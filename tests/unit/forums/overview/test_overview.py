@@ -119,12 +119,6 @@ FAULTS: dict[str, tuple[Overview, str, str, bool]] = {
     "a roll": (replace(WELL, roll=Roll(id="r", services=("books",), state=RollState.FAILED)), "roll failed", "--abort", True),
     "a site": (replace(WELL, sites=ForumSites(breakers={"demo": BROKEN})), "a login page", "resume --site demo --breaker", True),
     "a file": (replace(WELL, sites=ForumSites(wrong_files={"demo": "base_url = 7"})), "base_url = 7", "sites check demo", True),
-    "drift": (
-        replace(WELL, sites=ForumSites(drifts={("demo", "list", "author"): (0.7, 0.1)})),
-        "author is empty in 70 %",
-        "trawl sites check demo",
-        False,
-    ),
     "refusals": (
         replace(WELL, sites=ForumSites(lanes=(lane("good", 9, 60), lane("shop", 12, 7300)))),
         "without half an hour of peace: shop (shop has refused 12 in 2 h)",

@@ -116,7 +116,6 @@ CASES: dict[str, Case] = {
     "TrawlRequestsDie": ({f"trawl_dead_requests{{{A}}}": "0x5 5x60"}, 8, 40),
     "TrawlItemsRefused": ({f"trawl_bad_items{{{A}}}": "0x5 5x60"}, 8, 40),
     "TrawlSiteBreaker": ({'trawl_site_breaker{site="demo",cause="login"}': "1x70 _x10"}, 65, 78),
-    "TrawlSiteDrift": ({'trawl_site_drift{site="demo",kind="list",figure="rows"}': "0x5 _x10"}, 3, 12),
     "TrawlRawPagesDropped": ({f"trawl_raw_pages_dropped_total{{{A}}}": "0x5 7x90"}, 10, 80),
     "TrawlDeadMessages": ({"trawl_dead_messages": "0x3 2x3 0x5"}, 5, 10),
     "TrawlRunVerdict": ({'trawl_run_alerting{group="shops",verdict="moved"}': "0x3 2x3 0x5"}, 5, 10),

@@ -101,7 +101,6 @@ BOARDS = (
 )
 SITES = ForumSites(
     breakers={"demo": DEMO_IS_BROKEN},
-    drifts={("demo", "comments", "body"): (0.9, 0.1)},
     boards=Boards(BOARDS, NOW),
     spent={"demo": Spent(scan=24, detail=25, check=26, backfill=27)},
     budgets={"demo": 1200.0},
@@ -231,7 +230,6 @@ def test_every_figure_comes_out_under_its_name() -> None:
         'trawl_paused{kind="pause",site="demo"}': 1,
         'trawl_site_breaker{cause="login",site="demo"}': 1,
         'trawl_site_blocked_total{cause="login",kind="list",site="demo"}': 41,
-        'trawl_site_drift{figure="body",kind="comments",site="demo"}': 0.9,
         "trawl_raw_pages_total": 43,
         "trawl_raw_pages_dropped_total": 45,
         'trawl_forum_last_scan_timestamp_seconds{forum="f1",site="demo"}': NOW - 70,
