@@ -191,7 +191,8 @@ class SiteWatch(ForCrawler):
         if number > 1 and rows:
             self._walled.discard(site.name)
         self._of(site, context).good()
-        self._missing_of(site, kind).good()
+        if (missing := self._missing.get((site.name, kind))) is not None:
+            missing.urls.clear()
         if kind == "list" and rows and number == 1:
             self._with_rows.add((site.name, str(context.get("forum"))))
         self._inc_value(f"sites/{site.name}/{kind}/pages")
@@ -223,12 +224,14 @@ class SiteWatch(ForCrawler):
         reading, file = _reading(request), file_digest(site)
         if not should_exist(site, page, reading) or reading.get("asked") != file:
             return None
-        missing, blocks = self._missing_of(site, page["kind"]), request.meta.get(BLOCKED, 0)
+        missing = self._missing.setdefault((site.name, page["kind"]), MissingPages())
+        blocks = request.meta.get(BLOCKED, 0)
         step = missing.step(
             request.url,
             blocks,
             file,
             site.breaker,
+            goods=self._of(site, page).goods,
             is_check=reading.get("mode") == "check",
             held=self._is_held(site),
             now=time.monotonic(),
@@ -239,9 +242,6 @@ class SiteWatch(ForCrawler):
         if step is Step.OPEN:
             self._open(request, site, page, BlockVerdict(cause=Cause.DRIFT, reason=missing.reason(page["kind"], what)))
         return sent_again(request, blocks + 1, waits=missing.is_settling(time.monotonic()))
-
-    def _missing_of(self, site: Site, kind: str) -> MissingPages:
-        return self._missing.get((site.name, kind)) or self._missing.setdefault((site.name, kind), MissingPages())
 
     def _block_again(self, request: Request, site: Site, page: Mapping[str, Any], found: BlockVerdict) -> None:
         try:

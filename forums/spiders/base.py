@@ -1,4 +1,5 @@
-"""Base of the forum spiders, with the middlewares that they bring into any project; and the first check of a site file.
+"""Base of the forum spiders, with the middlewares that they bring into any project, and what becomes of a site file: one that
+is missing or invalid holds its site until it is right or an operator gives the site up; each is checked by its first pages.
 
 `sites new` and `trawl sites check` check a file before it is used. One that is mounted or copied was not: the first
 list page and the first whole thread that a crawler reads by it are compared with what the reader without a site file finds there.
@@ -8,45 +9,125 @@ What does not fit is an error of the fleet, once for each content of the file; t
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
+from weakref import WeakKeyDictionary
 
 import msgspec
 import redis
 from scrapy import Request, Spider
+from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.asyncio import run_in_thread, sleep
 
 from forum_reader.definition.page_requests import with_body
+from forum_reader.definition.site import BreakerOptions
+from forum_reader.page.soft_block import BlockVerdict, Cause
 from forum_reader.readers.file_faults import faults_of_list, faults_of_thread, seen_without_file
 from forum_reader.reading.found_values import matched_part
 from forum_reader.reading.page_records import Asked, CommentsPage, ListedThread, ListPage, MoreComments
 from forum_reader.reading.parse_body import TooMuchHere
 from forums.breaker.middleware import watch_of
+from forums.breaker.state import is_given_up, open_breaker
 from forums.records import FORUM_WRITER
 from forums.records.tasks_and_items import NEWEST_FIELDS, file_digest
-from forums.sites import PageGone, Site, SiteError, UnreadablePage, isolated, site_in_use
+from forums.sites import PageGone, Site, SiteError, UnreadablePage, isolated, site_in_use, site_to_ask
+from forums.sites.load import is_site_name
 from forums.state.keys import ForumFleetKeys
+from redis_components.errors import TaskMustWait
+from redis_components.scheduler import scheduler_of, set_aside
+from redis_components.scrapy_glue.engine import ForCrawler
 from redis_components.scrapy_glue.page_tracker import current_page
 from redis_components.server.scripts import Patience
 from redis_components.server.untrusted_values import as_text
 from redis_components.spiders import RedisSpider
+from workers.breaker.hosts import in_background
 from workers.process import page_at_work
 from workers.process.page_at_work import PageAtWork
+from workers.state.holds import Breakers
 from workers.state.registry import Registry
 
 from .thread_reading import Reading
 
 if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
     from scrapy.http import Response
     from scrapy.settings import BaseSettings
 
     from forum_reader.definition.pages import PageKind
 
 
+AGAIN_S = 1.0
+"""Interval of tries to open the breaker of a site; until it is open, requests that need the file go back to the queue."""
+
+_site_files: WeakKeyDictionary[Crawler, SiteFiles] = WeakKeyDictionary()
+
+
+class SiteFiles(ForCrawler):
+    """Outermost downloader middleware: behind it every request with `meta["site"]` has a valid site."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        self._tried_at: dict[str, float] = {}
+        self._given_up: set[str] = set()
+        _site_files[crawler] = self
+
+    def process_request(self, request: Request) -> Request | None:
+        """Return the request, back to the queue, if its site's file is missing or invalid. Raises IgnoreRequest if the site was
+        given up.
+        """
+        name = request.meta.get("site")
+        if not isinstance(name, str):
+            return None
+        try:
+            self.site(name)
+        except TaskMustWait:
+            return request.replace(dont_filter=True)
+        except SiteError as error:
+            set_aside(self._crawler, request, str(error))
+            raise IgnoreRequest(str(error)) from error
+        return None
+
+    def site(self, name: str) -> Site:
+        """Return the site, for requests. Raises TaskMustWait while the site is to be held, SiteError for an unknown site or
+        one that was given up.
+        """
+        try:
+            site = site_to_ask(name)
+        except SiteError as error:
+            if name in self._given_up or not is_site_name(name) or scheduler_of(self._crawler) is None:
+                raise
+            self._hold(name, error.in_a_line)
+            raise TaskMustWait(name, str(error)) from error
+        self._given_up.discard(name)
+        return site
+
+    def _hold(self, name: str, reason: str) -> None:
+        now = time.monotonic()
+        if now - self._tried_at.get(name, float("-inf")) < AGAIN_S:
+            return
+        self._tried_at[name] = now
+        found = BlockVerdict(cause=Cause.SITE_FILE, reason=reason)
+
+        def work(client: redis.Redis, by: str) -> None:
+            if is_given_up(Breakers(client).get(name)):
+                self._given_up.add(name)
+            else:
+                open_breaker(client, name, found, BreakerOptions(), url="", kind="", by=by)
+
+        in_background(self._crawler, name, work)
+
+
+def site_of_task(crawler: Crawler | None, name: str) -> Site:
+    """Return the site of a start task. Raises TaskMustWait, SiteError."""
+    files = None if crawler is None else _site_files.get(crawler)
+    return files.site(name) if files is not None else site_to_ask(name)
+
+
 MIDDLEWARES: dict[str, dict[str, int | None]] = {
     "DOWNLOADER_MIDDLEWARES": {
-        "forums.breaker.missing.SiteFiles": 40,  # holds requests of sites with a missing or invalid file
+        "forums.spiders.base.SiteFiles": 40,  # holds requests of sites with a missing or invalid file
         # restricts a site's requests to its own origins, other requests to origins in site files
         "forums.sites.http.politeness.AllowedSites": 50,
         "forums.sites.http.politeness.SitePoliteness": 60,  # the site's delays; before the robots.txt middleware (100)

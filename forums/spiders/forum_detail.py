@@ -13,14 +13,13 @@ from scrapy.spidermiddlewares.httperror import HttpError
 from forum_reader.reading.page_records import CommentsPage, MoreComments, ThreadPage
 from forums import FORUM_DETAIL
 from forums.breaker.middleware import MISSING, SiteBlocked
-from forums.breaker.missing import site_of_task
 from forums.records.tasks_and_items import PostTask, comment_item, file_digest, now_in_reading, post_item, utc_now, with_listed
 from forums.sites import PageGone, Site, UnreadablePage, site_in_use
 from redis_components.scheduler import set_aside
 from redis_components.scrapy_glue.conditional import is_unchanged
 from redis_components.scrapy_glue.page_tracker import reason_of
 
-from .base import ForumSpider, address_of, check_thread, merged, merged_into, page_request, read_page
+from .base import ForumSpider, address_of, check_thread, merged, merged_into, page_request, read_page, site_of_task
 from .thread_reading import (
     Reading,
     Step,

@@ -12,7 +12,6 @@ from scrapy.spidermiddlewares.httperror import HttpError
 
 from forum_reader.reading.page_records import IndexPage, ListedForum, ListedThread, ListPage
 from forums import FORUM_DETAIL, FORUM_LIST
-from forums.breaker.missing import site_of_task
 from forums.records.stored import FrontRow, Marks
 from forums.records.tasks_and_items import INDEX, RECENT, ForumTask, file_digest, forum_item, moment_of, scan_item, stamp, utc_now
 from forums.sites import Site, UnreadablePage, site_in_use
@@ -23,7 +22,7 @@ from redis_components.scrapy_glue.engine import frontier_of
 from redis_components.scrapy_glue.page_tracker import reason_of
 from redis_components.start_tasks.seeding import in_overflow
 
-from .base import check_list, page_request, read_page
+from .base import check_list, page_request, read_page, site_of_task
 from .recent_messages import RecentState
 from .recent_scan import RecentSpider
 from .scan_plan import Change, Order, ScanState, begun, change_of, checks_of, is_gap, plan_page, task_of, told_until

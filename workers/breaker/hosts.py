@@ -155,7 +155,7 @@ class SiteHealth:
         self.pages: set[str] = set()  # their URLs
         self.stumbles = 0  # failed tries since the last answer
         self.opened_at = float("-inf")
-        self._goods = 0
+        self.goods = 0
         self._first: dict[str, int] = {}  # blocked pages -> good pages before the first block
         self._last: deque[bool] = deque(maxlen=WINDOW)  # True: blocked
 
@@ -181,7 +181,7 @@ class SiteHealth:
 
     def good(self) -> None:
         """Record a page of the site."""
-        self._goods += 1
+        self.goods += 1
         if self.in_a_row:
             self.in_a_row = 0
             self.pages.clear()
@@ -194,7 +194,7 @@ class SiteHealth:
         Answers that may concern the page alone, such as a private thread, must occur on `in_a_row` pages, or three times as
         often. A page is given up after `attempts` if other pages were well meanwhile, or none were requested.
         """
-        others_are_well = self._goods > self._note(url)
+        others_are_well = self.goods > self._note(url)
         if blocks >= MOST_TURNS * options.attempts:
             return Step.GIVE_UP
         if held or self.is_settling(now):
@@ -223,7 +223,7 @@ class SiteHealth:
         """Return the number of good pages before the first block of this page."""
         if len(self._first) >= MOST_NOTED:
             self._first.clear()
-        return self._first.setdefault(url, self._goods)
+        return self._first.setdefault(url, self.goods)
 
     def _restart(self, now: float) -> None:
         self.opened_at = now

@@ -15,12 +15,13 @@ def step(
     blocks: int = 0,
     *,
     file: str = "v1",
+    goods: int = 0,
     is_check: bool = False,
     held: bool = False,
     now: float = 100.0,
     options: BreakerOptions = OPTIONS,
 ) -> Step | None:
-    return pages.step(url, blocks, file, options, is_check=is_check, held=held, now=now)
+    return pages.step(url, blocks, file, options, goods=goods, is_check=is_check, held=held, now=now)
 
 
 def opened(*, now: float = 100.0) -> MissingPages:
@@ -35,7 +36,7 @@ def test_one_missing_page_is_believed_and_so_is_each_where_others_are_there() ->
     for n in range(100):
         assert step(pages, f"/{n}") is None
         assert step(pages, f"/{n}", 1) is None, "the same page once more says nothing more"
-        pages.good()
+        pages.urls.clear()
 
 
 def test_where_every_page_is_missing_none_is_believed_and_the_breaker_opens_and_says_why() -> None:
@@ -54,8 +55,7 @@ def test_a_small_board_opens_it_too_when_each_page_was_tried_often_enough() -> N
     assert [step(pages, url, 1) for url in urls] == [Step.AGAIN] * 3
     assert step(pages, "/2", 2) is Step.OPEN
     there = MissingPages()
-    there.good()
-    assert [step(there, url, 2) for url in urls] == [None] * 3, "others were there: these three were removed"
+    assert [step(there, url, 2, goods=1) for url in urls] == [None] * 3, "others were there: these three were removed"
 
 
 def test_after_a_probe_found_the_site_well_missing_pages_are_believed_by_the_same_file_only() -> None:

@@ -29,5 +29,5 @@ def test_it_waits_where_its_site_is_held_from_now_on(monkeypatch: pytest.MonkeyP
 def test_what_opened_the_breaker_is_settling_until_the_hold_is_everywhere() -> None:
     pages, options = MissingPages(), BreakerOptions(in_a_row=1)
     for url in ("/1", "/2"):
-        pages.step(url, 0, "v1", options, is_check=False, held=False, now=100.0)
+        pages.step(url, 0, "v1", options, goods=0, is_check=False, held=False, now=100.0)
     assert (pages.is_settling(100.0), pages.is_settling(100.0 + SETTLING_S)) == (True, False)
