@@ -27,7 +27,8 @@ from forum_reader.page.soft_block import BlockVerdict, Cause
 from forum_reader.readers.file_faults import faults_of_list, faults_of_thread, seen_without_file
 from forum_reader.reading.found_values import matched_part
 from forum_reader.reading.page_records import Asked, CommentsPage, ListedThread, ListPage, MoreComments
-from forum_reader.reading.parse_body import TooMuchHere
+from forum_reader.reading.parse_body import TooMuchHere, strictly
+from forum_reader.reading.read_page import read as read_by_file
 from forums.breaker.middleware import watch_of
 from forums.breaker.state import is_given_up, open_breaker
 from forums.records import FORUM_WRITER
@@ -284,8 +285,8 @@ async def _read(site: Site, response: Response, asked: Asked) -> Any:
         return await isolated.apart(site, response, asked)
     try:
         at_work = PageAtWork(url=response.url, site=site.name, kind=asked.kind)
-        with page_at_work.reading(at_work):
-            return isolated.here(site, response, asked)
+        with page_at_work.reading(at_work), strictly():
+            return read_by_file(site, response, asked)
     except TooMuchHere:
         return await isolated.apart(site, response, asked)
 
