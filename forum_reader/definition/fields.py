@@ -298,10 +298,7 @@ class RecentFields(Fields):
     token: FieldSpec | None = Field(default=None, description="of a thread: the list's `token`")
     reply_count: FieldSpec | None = Field(default=None, description="of the thread: replies without the opening post")
     opening: FieldSpec | None = Field(default=None, description="true if it opens its thread, which is then read whole")
-    title: FieldSpec | None = Field(
-        default=None,
-        description="its thread's title: a new thread that is whole on this page is then stored from here, and not read",
-    )
+    title: FieldSpec | None = Field(default=None, description="not used any more: new threads are read")
     body: FieldSpec | None = Field(
         default=None,
         description="its text, as on the thread's page: a reply is then stored from here, and its thread not read",

@@ -157,7 +157,6 @@ class RecentMessage(msgspec.Struct, frozen=True, kw_only=True):
     token: str | None = None
     reply_count: int | None = None
     opening: bool = False
-    title: str | None = None
     body: str | None = None
     body_html: str | None = None
     parent_id: str | None = None

@@ -21,10 +21,6 @@ from forums.state.database_state import ThreadRecord
 from .scan_plan import Change, Listed, Stopped, change_of
 from .thread_reading import is_behind, number_of
 
-MOST_HELD = 200
-"""Limit of messages held until a page overlaps the previous look."""
-_MOST_HELD_CHARACTERS = 1 << 20
-
 
 class RecentState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Progress of a look at the newest messages; part of its requests."""
@@ -39,16 +35,14 @@ class RecentState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     oldest_at: datetime | None = None
     front: tuple[FrontRow, ...] = ()  # the first page
     seen: tuple[str, ...] = ()  # marks of the previous look's first page that were seen again
-    held: tuple[RecentMessage, ...] = ()  # of earlier pages, which do not overlap the previous look
 
 
 class RecentSummary(NamedTuple):
-    """Replies of a thread that are stored from the page, the oldest first; for a new thread its opening post, too."""
+    """Replies of a thread that are stored from the page, the oldest first."""
 
     thread: str
     record: ThreadRecord
     messages: list[RecentMessage]
-    opening: RecentMessage | None = None
 
 
 class RecentPlan(NamedTuple):
@@ -83,13 +77,7 @@ def plan_recent(
         stopped = "end"
     elif state.pages + 1 >= state.limit:
         stopped = "limit"
-    messages_now = messages
-    messages = tuple({one.mark: one for one in (*state.held, *messages)}.values())
-    is_whole = any(one.body is not None for one in messages)  # else pages need not be held
-    if stopped is None and is_whole and (state.held or state.pages == 0) and _can_be_held(messages):
-        counted = _counted(state, messages_now, 0, known)
-        return RecentPlan([], [], [], [], msgspec.structs.replace(counted, held=messages), None)
-    is_complete = (bool(state.held) or state.pages == 0) and (overlaps or not has_next)
+    is_complete = state.pages == 0 and (overlaps or not has_next)  # else a reply before these may be on the next page
     fetch: list[tuple[RecentMessage, Listed]] = []
     direct: list[RecentSummary] = []
     edited: list[tuple[RecentMessage, ThreadRecord]] = []
@@ -103,36 +91,16 @@ def plan_recent(
         if is_complete and record is not None and _can_be_stored(record, news):
             if behind := [one for one in news if one.id is not None and is_behind(one.id, record.last_comment)]:
                 direct.append(RecentSummary(thread, record, sorted(behind, key=lambda one: number_of(one.id or ""))))
-        elif is_complete and record is None and (started := _started(thread, news)) is not None:
-            direct.append(started)
         elif (listed := _listed(news, record, state, file)) is not None:
             fetch.append(listed)
     return RecentPlan(
         fetch,
         direct,
         edited,
-        _checked(state, messages_now, known, ended=stopped is not None),
-        _counted(state, messages_now, len(fetch) + sum(len(one.messages) + (one.opening is not None) for one in direct), known),
+        _checked(state, messages, known, ended=stopped is not None),
+        _counted(state, messages, len(fetch) + sum(len(one.messages) for one in direct), known),
         stopped,
     )
-
-
-def record_with(direct: RecentSummary, at: datetime) -> ThreadRecord:
-    """Return the record of a thread as it will be when its direct replies are stored."""
-    record, number = direct.record, len(direct.messages)
-    return msgspec.structs.replace(
-        record,
-        comments=record.comments + number,
-        last_comment=direct.messages[-1].id if direct.messages else record.last_comment,
-        listed=None if record.listed is None else record.listed + number,
-        told_at=int(at.timestamp()),
-    )
-
-
-def _can_be_held(messages: Sequence[RecentMessage]) -> bool:
-    """Return True if the messages are few enough to be part of the next request, which is stored in Redis."""
-    size = sum(len(one.body or "") + len(one.body_html or "") for one in messages)
-    return len(messages) <= MOST_HELD and size <= _MOST_HELD_CHARACTERS
 
 
 def _by_thread(
@@ -176,19 +144,6 @@ def _can_be_stored(record: ThreadRecord, news: Sequence[RecentMessage]) -> bool:
     )
 
 
-def _started(thread: str, news: Sequence[RecentMessage]) -> RecentSummary | None:
-    """Return a new thread that the page shows completely: its opening post with title and forum, and its replies. None if it has
-    to be read.
-    """
-    openings = [one for one in news if one.opening]
-    replies = sorted((one for one in news if not one.opening), key=lambda one: number_of(one.id or ""))
-    whole = [one for one in openings if one.body is not None and one.title and one.forum_id is not None and not one.deleted]
-    record = ThreadRecord(token="", last_comment=None)
-    if len(openings) != 1 or not whole or (replies and not _can_be_stored(record, replies)):
-        return None
-    return RecentSummary(thread, record, replies, whole[0])
-
-
 def _listed(
     news: Sequence[RecentMessage], record: ThreadRecord | None, state: RecentState, file: str
 ) -> tuple[RecentMessage, Listed] | None:
@@ -224,7 +179,6 @@ def _counted(state: RecentState, messages: Sequence[RecentMessage], news: int, k
     dates = [one.created_at for one in messages if one.created_at is not None]
     return msgspec.structs.replace(
         state,
-        held=(),
         pages=state.pages + 1,
         messages=state.messages + len(messages),
         news=state.news + news,

@@ -10,7 +10,7 @@ import msgspec
 from scrapy import Request
 from scrapy.utils.asyncio import sleep
 
-from forum_reader.reading.page_records import ReadComment, ReadPost, RecentMessage, RecentPage
+from forum_reader.reading.page_records import ReadComment, RecentMessage, RecentPage
 from forums.records.stored import Marks, read_marks
 from forums.records.tasks_and_items import (
     RECENT,
@@ -19,7 +19,6 @@ from forums.records.tasks_and_items import (
     encode,
     file_digest,
     is_wide,
-    post_item,
     scan_item,
     stamp,
     thread_id,
@@ -35,20 +34,16 @@ from redis_components.scrapy_glue.engine import frontier_of
 from redis_components.scrapy_glue.page_tracker import reason_of
 
 from .base import ForumSpider, page_request, read_page
-from .recent_messages import RecentPlan, RecentState, RecentSummary, plan_recent, record_with
+from .recent_messages import RecentPlan, RecentState, RecentSummary, plan_recent
 from .scan_plan import task_of
-from .thread_reading import is_behind
 
 if TYPE_CHECKING:
     from scrapy.http import Response
     from twisted.python.failure import Failure
 
-    from forum_reader.definition.pages import PageKind
 
 PRIORITY = 12
 """Above list pages: one such page may save many of them."""
-ON_ITS_WAY_S = 20.0
-"""Time until direct replies are stored; after it the lists show if they are not."""
 AT_ONCE, AGAIN_S = 250, 0.02
 """Start tasks of a page that may wait for Redis at a time, and the interval of checks for that."""
 FORUMS_S = 60.0
@@ -61,7 +56,6 @@ class RecentSpider(ForumSpider):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._of_site: dict[str, tuple[float, frozenset[str] | None]] = {}
-        self._in_flight: dict[str, tuple[float, ThreadRecord]] = {}  # on the way to the writer, the oldest first
 
     def feed_thread(self, task: PostTask, *, lane: Lane = "", because: str | None = None) -> None:
         """Feed a thread to `forum_detail`. `because`: a tag of the change, for sites without change tokens."""
@@ -110,7 +104,7 @@ class RecentSpider(ForumSpider):
         plan = plan_recent(
             state,
             page.messages,
-            await self.stored_threads(site.name, list(dict.fromkeys(one.thread for one in (*state.held, *page.messages)))),
+            await self.stored_threads(site.name, list(dict.fromkeys(one.thread for one in page.messages))),
             has_next=page.next is not None,
             watched=await self._watched(site),
             file=file_digest(site),
@@ -137,10 +131,6 @@ class RecentSpider(ForumSpider):
                 task = PostTask(site=site.name, post=message.thread, forum=message.forum_id, mode="check", url=message.url)
                 self.feed_thread(task, because=f"{RECENT}{message.mark} {message.digest}")
         for direct in plan.direct:
-            self._in_flight.pop(f"{site.name}/{direct.thread}", None)
-            self._in_flight[f"{site.name}/{direct.thread}"] = time.monotonic(), record_with(direct, plan.state.started_at)
-            if direct.opening is not None:
-                yield _opening(direct, direct.opening, site, fetched_at)
             yield from _direct_items(direct, site.name, response.url, fetched_at, plan.state)
 
     async def _watched(self, site: Site) -> frozenset[str] | None:
@@ -168,18 +158,7 @@ class RecentSpider(ForumSpider):
         details, ids = frontier_of(self.crawler).config.next_keys, [f"{site}/{thread}" for thread in threads]
         assert details is not None
         found = await self.in_thread(lambda: database_state.look_up(self.server, details, ids))
-        return {thread: self._with_in_flight(one, found[one]) for thread, one in zip(threads, ids, strict=True)}
-
-    def _with_in_flight(self, name: str, record: ThreadRecord | None) -> ThreadRecord | None:
-        """Return the record of a thread, including replies that this process has sent and the writer has not stored yet."""
-        while self._in_flight and next(iter(self._in_flight.values()))[0] < time.monotonic() - ON_ITS_WAY_S:
-            del self._in_flight[next(iter(self._in_flight))]
-        _, direct = self._in_flight.get(name, (0.0, None))
-        if direct is None or (record is not None and (record.is_gone or record.short)):
-            return record
-        if record is not None and (direct.last_comment is None or not is_behind(direct.last_comment, record.last_comment)):
-            return record
-        return direct
+        return {thread: found[one] for thread, one in zip(threads, ids, strict=True)}
 
     def recent_failed(self, failure: Failure) -> Iterator[Any]:
         """Report the failure; the next look begins at the first page."""
@@ -216,25 +195,9 @@ def comment_of(message: RecentMessage, record: ThreadRecord, site: str, url: str
     return comment_item(read, site=site, thread=record.own or message.thread, url=url, fetched_at=fetched_at)
 
 
-def _opening(direct: RecentSummary, message: RecentMessage, site: Site, fetched_at: str) -> dict[str, Any]:
-    """Return the opening post of a new thread."""
-    kind: PageKind = "thread" if site.pages.thread is not None else "comments"
-    last = (direct.messages or [message])[-1]
-    names = ("title", "body_html", "author", "created_at", "edited_at", "forum_id")
-    read = ReadPost(
-        body=message.body or "",
-        reply_count=len(direct.messages),
-        last_activity=last.created_at,
-        **{name: getattr(message, name) for name in names},
-    )
-    url = site.url(kind, forum=message.forum_id or "", thread=direct.thread, url=message.url)
-    return post_item(read, site=site.name, thread=direct.thread, forum=None, url=url, fetched_at=fetched_at)
-
-
 def _direct_items(direct: RecentSummary, site: str, url: str, fetched_at: str, state: RecentState) -> Iterator[dict[str, Any]]:
     """Yield the replies of a thread, and a report that makes its record count them, as if its last page had been read."""
-    record, last = direct.record, direct.messages[-1] if direct.messages else direct.opening
-    assert last is not None
+    record, last = direct.record, direct.messages[-1]
     for message in direct.messages:
         if (item := comment_of(message, record, site, url, fetched_at)) is not None:
             yield item
@@ -244,19 +207,19 @@ def _direct_items(direct: RecentSummary, site: str, url: str, fetched_at: str, s
         "site": site,
         "id": record.own or direct.thread,
         "listed_as": direct.thread if record.own else None,
-        "reply_count": number if direct.opening else None if record.listed is None else record.listed + number,
+        "reply_count": None if record.listed is None else record.listed + number,
         "last_reply_at": None if last.created_at is None else stamp(last.created_at),
         "forum_id": last.forum_id,
         "started_at": stamp(state.started_at),
         "finished_at": max(fetched_at, stamp(state.started_at)),
-        "mode": "new" if direct.opening else "changed",
+        "mode": "changed",
         "first_page": record.last_page,
         "last_page": record.last_page,
         "requests": 0,
         "comments": record.comments + number,
         "whole": False,
         "consistent": False,
-        "last_comment_id": last.id if direct.messages else record.last_comment,
+        "last_comment_id": last.id,
         "cursor": record.cursor,
     }
 

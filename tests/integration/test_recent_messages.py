@@ -77,7 +77,8 @@ def test_one_request_tells_what_all_boards_have_and_the_lists_find_nothing_more(
         fleet.live(25)
         new_threads = len(forum.truth()["posts"]) - 48
         assert fleet.run(LOOK, spiders=("forum_list",)) == {"recent": 1}
-        assert redis_client.llen(DETAILS.start_tasks()) == 0, "replies and new threads are stored from the page"
+        assert redis_client.llen(DETAILS.start_tasks()) == new_threads, "replies are stored from the page"
+        fleet.run(spiders=("forum_detail",))
         truth = forum.truth()
         assert new_threads > 0
         read = fleet.run(*SCANS)

@@ -99,6 +99,8 @@ GONE = {
     "Sample": {"crawlers"},
     "Scan": {"seen"},
     "Reading": {"was", "changed"},
+    "RecentMessage": {"title"},
+    "RecentState": {"held"},
 }
 """Nothing reads them any more; a RecordStore takes the second off, checks it and puts it on again (`test_signing.py`)."""
 NOT_READ = {"BackState", "CrawlerSample", "Drift", "SeenMessage", "ThreadWas", "Totals"}
