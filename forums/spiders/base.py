@@ -32,13 +32,17 @@ from forum_reader.reading.read_page import read as read_by_file
 from forums.breaker.middleware import watch_of
 from forums.breaker.state import is_given_up, open_breaker
 from forums.records import FORUM_WRITER
-from forums.records.tasks_and_items import NEWEST_FIELDS, file_digest
+from forums.records.stored import Marks, read_marks
+from forums.records.tasks_and_items import NEWEST_FIELDS, PostTask, encode, file_digest, is_wide, thread_id
 from forums.sites import PageGone, Site, SiteError, UnreadablePage, isolated, site_in_use, site_to_ask
 from forums.sites.load import is_site_name
+from forums.state import database_state
+from forums.state.database_state import ThreadRecord
 from forums.state.keys import ForumFleetKeys
 from redis_components.errors import TaskMustWait
+from redis_components.frontier.messages import Lane
 from redis_components.scheduler import scheduler_of, set_aside
-from redis_components.scrapy_glue.engine import ForCrawler
+from redis_components.scrapy_glue.engine import ForCrawler, frontier_of
 from redis_components.scrapy_glue.page_tracker import current_page
 from redis_components.server.scripts import Patience
 from redis_components.server.untrusted_values import as_text
@@ -176,6 +180,27 @@ class ForumSpider(RedisSpider):
                 return await run_in_thread(ask)  # the reactor must not wait for Redis
             except redis.RedisError as error:
                 await sleep(patience.pause_after(error))
+
+
+class ListSpider(ForumSpider):
+    """A spider that compares lists with what is stored, and feeds threads to `forum_detail`."""
+
+    def feed_thread(self, task: PostTask, *, lane: Lane = "", because: str | None = None) -> None:
+        """Feed a thread to `forum_detail`. `because`: a tag of the change, for sites without change tokens."""
+        name = thread_id(task.site, task.post)
+        self.feed(name, task.token or because or "", encode(task), lane=lane, wide=is_wide(task), site=task.site)
+
+    async def marks_of(self, site: str, *forums: str) -> list[Marks | None]:
+        """Return the scan marks of these forums."""
+        keys, ids = frontier_of(self.crawler).config.keys, [f"{site}/{forum}" for forum in forums]
+        return await self.in_thread(lambda: read_marks(self.server, keys, ids))
+
+    async def stored_threads(self, site: str, threads: list[str]) -> dict[str, ThreadRecord | None]:
+        """Return the records of these threads, by id."""
+        details, ids = frontier_of(self.crawler).config.next_keys, [thread_id(site, thread) for thread in threads]
+        assert details is not None
+        found = await self.in_thread(lambda: database_state.look_up(self.server, details, ids))
+        return {thread: found[one] for thread, one in zip(threads, ids, strict=True)}
 
 
 def page_request(

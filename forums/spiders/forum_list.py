@@ -152,8 +152,7 @@ class ForumListSpider(RecentSpider):
             full = f"page {number}: {MOST_UNREAD:,} threads of this site wait to be read, so no more are listed until some are"
             yield self._failed(site.name, forum, state, full)
             return
-        for count, listed in enumerate(plan.fetch, 1):
-            await self.others_first(count)
+        for listed in plan.fetch:
             task = task_of(listed, site.name, forum, is_backfill=state.mode == "backfill")
             self.feed_thread(task, lane="backlog" if state.mode == "backfill" else "")
         for task in checks_of(plan, site.name, forum):

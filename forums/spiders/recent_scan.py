@@ -8,32 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from scrapy import Request
-from scrapy.utils.asyncio import sleep
 
 from forum_reader.reading.page_records import ReadComment, RecentMessage, RecentPage
-from forums.records.stored import Marks, read_marks
 from forums.records.tasks_and_items import (
     RECENT,
     PostTask,
     comment_item,
-    encode,
     file_digest,
-    is_wide,
     scan_item,
     stamp,
-    thread_id,
     utc_now,
 )
 from forums.sites import Site, UnreadablePage, site_in_use
-from forums.state import database_state
 from forums.state.database_state import ThreadRecord
 from forums.state.forum_states import ForumStates
-from redis_components.frontier.messages import Lane
 from redis_components.scrapy_glue.conditional import is_unchanged
-from redis_components.scrapy_glue.engine import frontier_of
 from redis_components.scrapy_glue.page_tracker import reason_of
 
-from .base import ForumSpider, page_request, read_page
+from .base import ListSpider, page_request, read_page
 from .recent_messages import RecentPlan, RecentState, RecentSummary, plan_recent
 from .scan_plan import task_of
 
@@ -44,30 +36,16 @@ if TYPE_CHECKING:
 
 PRIORITY = 12
 """Above list pages: one such page may save many of them."""
-AT_ONCE, AGAIN_S = 250, 0.02
-"""Start tasks of a page that may wait for Redis at a time, and the interval of checks for that."""
 FORUMS_S = 60.0
 """Cache time of the watched forums in a process."""
 
 
-class RecentSpider(ForumSpider):
+class RecentSpider(ListSpider):
     """A spider that also looks at the newest messages of a site (`[pages.recent]`)."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._of_site: dict[str, tuple[float, frozenset[str] | None]] = {}
-
-    def feed_thread(self, task: PostTask, *, lane: Lane = "", because: str | None = None) -> None:
-        """Feed a thread to `forum_detail`. `because`: a tag of the change, for sites without change tokens."""
-        name = thread_id(task.site, task.post)
-        self.feed(name, task.token or because or "", encode(task), lane=lane, wide=is_wide(task), site=task.site)
-
-    async def others_first(self, count: int) -> None:
-        """Wait after each `AT_ONCE` start tasks of a page until they are on their way to Redis, so that tasks of other pages
-        are not queued behind thousands. Call it before the start task of number `count`.
-        """
-        while not count % AT_ONCE and len(frontier_of(self.crawler).outbox) > AT_ONCE // 2:
-            await sleep(AGAIN_S)
 
     def recent_page(self, site: Site, url: str, state: RecentState, *, reload: bool = False) -> Request:
         """Return the request for a page of the newest messages; the first may be answered by "not modified"."""
@@ -109,8 +87,7 @@ class RecentSpider(ForumSpider):
             watched=await self._watched(site),
             file=file_digest(site),
         )
-        for count, (message, listed) in enumerate(plan.fetch, 1):
-            await self.others_first(count)
+        for message, listed in plan.fetch:
             self.feed_thread(task_of(listed, site.name, message.forum_id), because=f"{RECENT}{message.mark} {message.digest}")
         for item in self._follow(plan, site, response):
             yield item
@@ -147,18 +124,6 @@ class RecentSpider(ForumSpider):
             kept = [forum for forum, name in names.items() if rules.lets_in(forum, name)]
             known = self._of_site[site.name] = (time.monotonic(), frozenset([*kept, *site.forums]))
         return known[1]
-
-    async def marks_of(self, site: str, *forums: str) -> list[Marks | None]:
-        """Return the scan marks of these forums."""
-        keys, ids = frontier_of(self.crawler).config.keys, [f"{site}/{forum}" for forum in forums]
-        return await self.in_thread(lambda: read_marks(self.server, keys, ids))
-
-    async def stored_threads(self, site: str, threads: list[str]) -> dict[str, ThreadRecord | None]:
-        """Return the records of these threads, by id."""
-        details, ids = frontier_of(self.crawler).config.next_keys, [f"{site}/{thread}" for thread in threads]
-        assert details is not None
-        found = await self.in_thread(lambda: database_state.look_up(self.server, details, ids))
-        return {thread: found[one] for thread, one in zip(threads, ids, strict=True)}
 
     def recent_failed(self, failure: Failure) -> Iterator[Any]:
         """Report the failure; the next look begins at the first page."""
