@@ -237,10 +237,7 @@ def _show(found: Why) -> None:
         echo(in_one_line(f"  {one.state}: {one.sentence}"))
     for row in found.rows:
         gone = f", deleted {row.deleted_at:%Y-%m-%d %H:%M:%SZ}" if row.deleted_at else ""
-        texts = f", {row.earlier_texts} earlier texts" if row.earlier_texts else ""
-        what = f"{row.row} {row.id}, version {row.version}, fetched {row.fetched_at:%Y-%m-%d %H:%M:%SZ}{gone}{texts}"
+        what = f"{row.row} {row.id}, version {row.version}, fetched {row.fetched_at:%Y-%m-%d %H:%M:%SZ}{gone}"
         echo(in_one_line(f"  stored: {what}: {' '.join(row.shown.split())}"))
-    if found.more_rows:
-        echo(f"  stored: and {found.more_rows:,} more comments of this page")
     for key in found.cut:
         echo(in_one_line(f"  not all of {key} was searched: it has more than 200,000 entries"))

@@ -22,7 +22,7 @@ from forum_reader.definition.page_requests import place_of, shown
 from forums import FORUM_DETAIL, FORUM_LIST
 from forums.sites import Site, load_all
 from forums.state.database_state import ThreadRecord, look_up
-from forums.storage import Database, checks, comments, posts, revisions
+from forums.storage import Database, checks, comments, posts
 from redis_components.admin.find_entries import Entry, EntryLocation, Search, find
 from redis_components.admin.inspector import CrawlRecords
 from redis_components.server.untrusted_values import server_time
@@ -30,7 +30,6 @@ from workers.overview.model import Overview
 from workers.overview.reader import OverviewReader
 
 from .model import forum_sites
-from .why_trail import describe_entry, describe_reading, instant, lane_of, refused_by_robots, slowed_by_limits
 
 _LONGEST = 2_000  # characters of a path: two places in it that may hold anything cost the square
 _PLACE = re.compile(r"\{(\w+)(:path)?\}")
@@ -94,7 +93,6 @@ class StoredRow:
     version: int
     fetched_at: datetime
     deleted_at: datetime | None
-    earlier_texts: int
     shown: str  # beginning of its title or text
 
 
@@ -116,7 +114,6 @@ class Why:
     board: str | None = None
     findings: list[Finding] = field(default_factory=list)  # the first one is its present state
     rows: list[StoredRow] = field(default_factory=list)
-    more_rows: int = 0
     cut: list[str] = field(default_factory=list)  # keys with more entries than were searched
 
     def add(self, state: str, sentence: str) -> None:
@@ -130,7 +127,7 @@ class Why:
 
 
 _LIST = "it is a page of a board's list: scans read it, and store the threads that it shows, not the page"
-_UNKNOWN = frozenset({"never seen", "no site", "refused", "limits", "held", "board", "seeding", "wrong file"})
+_UNKNOWN = frozenset({"never seen", "no site", "held", "board", "seeding", "wrong file"})
 _FIRST = (
     EntryLocation.LEASED,
     EntryLocation.READY,
@@ -161,15 +158,11 @@ def why(client: redis.Redis, database: Database | None, url: str) -> Why:
     if found.site is None:
         _no_site(found, sites, list(wrong))
     else:
-        _limited(client, found)
         _seeding(OverviewReader(client).read_sites(found.site), found)
     if found.board is not None and found.thread is None:
         found.findings.insert(0, Finding(state="list", sentence=_LIST))
     elif not found.is_known:
         found.findings.insert(0, Finding(state="never seen", sentence=_never(found)))
-    for site in (one for one in mine if one.name == found.site):
-        if sentence := refused_by_robots(client, CrawlRecords(client).keys_of(FORUM_DETAIL), site, url):
-            found.findings.insert(0, Finding(state="refused", sentence=sentence))
     return found
 
 
@@ -250,9 +243,6 @@ def _rows(database: Database | None, found: Why) -> None:
     found.rows = _stored(database, found.site, "post", posts, posts.c.title, wanted)
     of_page = comments.c.url == found.url
     found.rows += _stored(database, found.site, "comment", comments, comments.c.body, of_page)
-    query = select(func.count()).select_from(comments).where(comments.c.site == found.site, of_page)
-    for row in database.rows(query.limit(1)):
-        found.more_rows = max(0, int(row[0]) - MOST_ROWS)
     if found.thread is not None:
         check = select(checks).where(checks.c.site == found.site, checks.c.post_id == found.thread)
         for row in database.rows(check.limit(1)):
@@ -260,17 +250,11 @@ def _rows(database: Database | None, found: Why) -> None:
 
 
 def _stored(database: Database, site: str, kind: str, table: Table[Any], text: Any, wanted: Any) -> list[StoredRow]:
-    earlier = (
-        select(func.count())
-        .select_from(revisions)
-        .where(revisions.c.site == site, revisions.c.kind == kind, revisions.c.id == table.c.id)
-        .scalar_subquery()
-    )
-    columns = (table.c.id, table.c.version, table.c.fetched_at, table.c.deleted_at, earlier, func.substr(text, 1, 80))
+    columns = (table.c.id, table.c.version, table.c.fetched_at, table.c.deleted_at, func.substr(text, 1, 80))
     query = select(*columns).where(table.c.site == site, wanted).order_by(table.c.id).limit(MOST_ROWS)
     return [
-        StoredRow(row=kind, id=id_, version=version, fetched_at=at, deleted_at=gone, earlier_texts=number, shown=begin)
-        for id_, version, at, gone, number, begin in database.rows(query)
+        StoredRow(row=kind, id=id_, version=version, fetched_at=at, deleted_at=gone, shown=begin)
+        for id_, version, at, gone, begin in database.rows(query)
     ]
 
 
@@ -301,13 +285,6 @@ def _seeding(view: Overview, found: Why) -> None:
         found.add("board", f"and {len(boards) - MOST_ROWS:,} more boards: trawl forums {found.site}")
 
 
-def _limited(client: redis.Redis, found: Why) -> None:
-    """Add the effects of its site's limits."""
-    lane = lane_of(client, CrawlRecords(client).keys_of(FORUM_DETAIL), found.site or "", server_time(client))
-    for sentence in slowed_by_limits(lane) if lane else ():
-        found.add("limits", sentence)
-
-
 def _never(found: Why) -> str:
     if found.site is None:
         return "nothing in Redis or in the database holds this URL, and no site file names its place"
@@ -317,3 +294,54 @@ def _never(found: Why) -> str:
         f"nothing in Redis or in the database holds {thread}: no scan has shown it. A scan of {where} should; it may stand deeper"
         " than scans go (trawl forums backfill), or its board is not listed"
     )
+
+
+def describe_entry(service: str, entry: Entry, now: float) -> str:
+    """Describe the place of an entry in one sentence; `now` is Redis's time."""
+    name = f"a start task ({entry.fields.get('mode') or 'url'})" if entry.is_task else f"the request for {entry.url}"
+    what = f"{service}: {name}"
+    tried = f"; {entry.attempts} crawlers died with it" if entry.attempts else ""
+    since = f", stored {instant(entry.stored_at)}" if entry.stored_at else ""
+    match entry.place:
+        case EntryLocation.READY:
+            return f"{what} is ready{since}{tried}"
+        case EntryLocation.LATER:
+            return f"{what} waits for its time, {span((entry.at_s or now) - now)} from now{since}{tried}"
+        case EntryLocation.LEASED:
+            leased = f" since {instant(entry.at_s)} ({span(now - entry.at_s)})" if entry.at_s else ""
+            return f"{what} is leased by {entry.owner}{leased}{since}{tried}"
+        case EntryLocation.PARKED:
+            return f"{what} is set aside while its site is held{since}{tried}"
+        case EntryLocation.WAITING:
+            return f"{what} waits in {entry.key}"
+        case EntryLocation.DEAD:
+            return f"{what} was given up {span(now - (entry.at_s or now))} ago: {entry.reason} (trawl dead replay)"
+
+
+def describe_reading(row: Any) -> str:
+    """Describe a row of `checks`. It has no column for the status: an unsuccessful page ends a reading, with its reason."""
+    plural = "" if row.requests == 1 else "s"
+    pages = f"page {row.first_page}" if row.first_page == row.last_page else f"pages {row.first_page} to {row.last_page}"
+    read = f"{pages} in {row.requests:,} request{plural}, {row.comments:,} comments"
+    if row.reason is not None:
+        status = f"{row.reason}{', so it is gone' if row.gone else ''}"
+    elif row.listed is None and not row.whole and not row.consistent and row.mode == "check":
+        status = "nothing had changed (HTTP 304, or the same page)"
+    else:
+        status = f"HTTP 200, {'whole' if row.whole else 'not whole'}"
+    return f"last reading ({row.mode}) ended {instant(row.finished_at)}: {status}; {read}"
+
+
+def instant(moment: datetime | float) -> str:
+    """Format a time or epoch seconds, as `2026-01-31 12:00:00Z`."""
+    found = moment if isinstance(moment, datetime) else datetime.fromtimestamp(moment, UTC)
+    return found.strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def span(seconds: float) -> str:
+    """Format a duration, as `90 s`, `12 min`, `5 h`, `9 d`."""
+    size, unit = next(
+        ((size, unit) for limit, size, unit in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")) if seconds < limit),
+        (86_400, "d"),
+    )
+    return f"{max(0.0, seconds) / size:.0f} {unit}"

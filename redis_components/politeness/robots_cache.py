@@ -122,13 +122,6 @@ class RobotsCache:
         self._client.hdel(self._keys.robots_file(origin), "claim", "claim_until")
 
 
-def stored_file(client: redis.Redis, keys: CrawlKeys, origin: str) -> RobotsFile | None:
-    """Return the stored file of `origin`, without fetching it; None where there is none. Raises `redis.RedisError`."""
-    names = ["kind", "version", "body", "etag", "modified", "rate"]
-    fields: list[bytes | None] = client.hmget(keys.robots_file(origin), names)  # type: ignore[assignment]  # decode_responses is not set
-    return _file(*(one or b"" for one in fields)) if fields[0] else None
-
-
 def _file(kind: bytes, _: bytes, body: bytes, etag: bytes, modified: bytes, rate: bytes) -> RobotsFile | None:
     """Return a stored file; None for a record in another form: a writer to Redis may write anything."""
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import struct
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,6 @@ from forums.state.forum_states import ForumState, ForumStates
 from forums.storage import Database, parse
 from redis_components.codec.requests import RequestCodec
 from redis_components.keys import CrawlKeys
-from redis_components.politeness.limits import LaneLimits, change
-from redis_components.politeness.robots_cache import FileKind, RobotsCache, RobotsFile
 from tests.support.items import at, check, comment, post, scan, wire
 from tests.support.trawl_command import Trawl, commands, one_line
 
@@ -114,30 +111,7 @@ def test_what_was_stored_of_it(trawl: Trawl, redis_client: redis.Redis) -> None:
     assert f"last reading (check) ended {at(4).replace('T', ' ')}: HTTP 200, whole; page 1 in 2 requests" in said.out
     assert ": HTTP 404, so it is gone; " in trawl("why", f"{BASE}/post/8").out
     assert "stored: post 7, version 2" in said.out
-    assert "1 earlier texts" in said.out
     assert "stored: comment c1" in trawl("why", f"{BASE}/comment/7/1").out
-
-
-def test_when_its_turn_comes_in_a_lane_with_limits(trawl: Trawl, redis_client: redis.Redis) -> None:
-    change(redis_client, DETAILS.all_limits(), "example", LaneLimits(rate=0.5))
-    redis_client.zadd(DETAILS.lanes(), {"example": 0})
-    order = struct.pack(">Q", 1_767_225_600_000_000)
-    redis_client.zadd(
-        DETAILS.lane("example"),
-        {member(f"{BASE}/post/1"): -1, order + member(f"{BASE}/post/7", site="example")[8:]: 0},
-    )
-    said = trawl("why", f"{BASE}/post/7").out
-    assert "is ready, stored 2026-01-01 00:00:00Z; 2 crawlers died with it" in said
-    assert "limits: lane example is limited at 0.5 requests a second; 2 requests wait in it" in said
-
-
-def test_what_robots_txt_forbids_is_said_first(trawl: Trawl, redis_client: redis.Redis) -> None:
-    rules = RobotsFile(FileKind.RULES, b"User-agent: *\nDisallow: /post/")
-    RobotsCache(redis_client, DETAILS, "test").store(BASE, rules, "")
-    said = trawl("why", f"{BASE}/post/7")
-    assert said.code == 1
-    assert said.out.splitlines()[1] == f"  refused: {BASE}/robots.txt forbids it to trawl: it is not fetched"
-    assert "forbids" not in trawl("why", f"{BASE}/list/news/1").out
 
 
 def test_what_no_site_file_names_is_refused(trawl: Trawl) -> None:
