@@ -26,7 +26,8 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.support.report import Report, options
-from forums.records.tasks_and_items import PostTask, encode
+from forums.records.stored import PostTask
+from forums.records.tasks_and_items import encode
 from redis_components.admin.inspector import snapshot
 from redis_components.frontier import holds
 from redis_components.frontier.holds import Hold, HoldKind

@@ -19,7 +19,7 @@ from forums import FORUM_DETAIL, FORUM_LIST
 from forums.freshness import DAY_S, HOUR_S, estimate, next_check
 from forums.overview import BoardView, forum_sites
 from forums.overview.boards import BAD_STATES, SOON_S, BoardState
-from forums.records.stored import forget_marks
+from forums.records.tasks_and_items import forget_marks
 from forums.sites import load_all, load_site, sites_dir
 from forums.state.database_state import DatabaseClaim
 from forums.state.database_state import forget as forget_threads

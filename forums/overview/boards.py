@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import msgspec
 
-from forums.records.tasks_and_items import RECENT
+from forums.records.stored import RECENT
 from forums.state.forum_states import STALE_S, ForumState, Watched, WatchedForum
 from redis_components.frontier.holds import Hold
 

@@ -1,44 +1,97 @@
-"""Items of the item stream: posts, comments, forums, and reports of scans and checks, validated when they are parsed.
+"""Stored forms of the forum crawl: start tasks, marks of scans, and items of the item stream (posts, comments, forums, and
+reports of scans and checks), validated when they are parsed.
 
-The fields are the columns of the tables of the same names, described in `tables.py`. Unknown fields are ignored, so that a newer
-spider can feed an older writer, and later fields have defaults, so that an older spider can feed this writer.
-
-A scan's report holds the rows of its first list page, which the next scan compares with its own. In a list in the order of
-activity, newer threads push a thread down. A thread that was on the first page and is not any more, although threads that were
-active before it are, was removed, or moved to another forum, or lost its last comments. No row shows that, since no remaining
-thread changed. New titles, found by the same comparison, are edits of opening posts.
+The fields of items are the columns of the tables of the same names, described in `tables.py`. Unknown fields are ignored, so that
+a newer spider can feed an older writer, and later fields have defaults, so that an older spider can feed this writer.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
-import redis
 from msgspec import Meta
 
-from forums.state.database_state import forget_fields
-from forums.state.keys import ForumCrawlKeys
 from redis_components.errors import TrawlError
-from redis_components.keys import CrawlKeys
 
-from .tasks_and_items import ReadMode, ScanMode
+ListMode = Literal["scan", "deep", "backfill"]
+ScanMode = Literal[ListMode, "index", "recent", "back"]
+ReadMode = Literal["new", "changed", "check", "backfill"]
+Part = Literal["post", "comments"]
 
-if TYPE_CHECKING:
-    from forum_reader.reading.page_records import ListedThread
+INDEX = "*"
+"""Name in place of the forum, in a task and in a report, of a scan of the pages that list the forums."""
+RECENT = "+"
+"""Name in place of the forum for the page of the newest messages."""
+NO_FORUMS = (INDEX, RECENT)
 
 
-TRAIL = 3
-"""Rows at the end of a page that must be older: single rows may be out of order, such as a thread that was moved."""
-AT_LEAST = 3
-"""Rows that may vanish at once from a short page; from a long page half of them. More mean that the list is sorted otherwise."""
-MOST_KEPT = 500
-"""Rows of a first page that are kept for the next scan; pages of forums have 20 to 300."""
-_MOST_CHARACTERS = 1 << 16
+NEWEST_FIELDS = ("forum", "token", "url", "replies")
+"""Fields of a `PostTask` that a waiting full reading takes from a newer task for the same thread."""
+
+
+class ForumTask(msgspec.Struct, omit_defaults=True):
+    """Start task of `forum_list`: scan one forum, or with mode "index" the pages that list the site's forums.
+
+    - scan: until it overlaps the last complete scan, at most `limits.pages_per_scan` pages;
+    - deep: the same, at most `limits.deep_pages`, which closes a gap; with `pages` exactly that many;
+    - backfill: down to `since`, for old threads, which go to the lane "later";
+    - index: `forum` is INDEX;
+    - recent: `forum` is RECENT: the newest messages of the site, down to the last known ones. A task of the version before may
+      have the mode "back" in its place.
+    """
+
+    site: str
+    forum: str
+    mode: ScanMode = "scan"
+    pages: int | None = None
+    """Maximum number of list pages; None: the site's limits."""
+    since: str | None = None
+    """Backfill: ISO 8601; threads without activity since then are left out. None: all."""
+
+
+class PostTask(msgspec.Struct, omit_defaults=True):
+    """Start task of `forum_detail`: read one thread.
+
+    - new, backfill: the whole thread;
+    - changed: the comment pages from the one that holds the last stored comment on;
+    - check: the whole thread once more, to notice edits and deletions.
+    """
+
+    site: str
+    post: str
+    forum: str | None = None
+    mode: ReadMode = "new"
+    only: Part | None = None
+    """The one part that is read again; the thread's record stays as it is."""
+    token: str | None = None
+    """The list row's change token, which is stored in the thread's record after the reading."""
+    url: str | None = None
+    """Link of the list row, for sites whose thread URLs cannot be built from the id."""
+    page: int = 1
+    """Comment page to begin with."""
+    after: str | None = None
+    """Id of the last stored comment."""
+    known: int = 0
+    """Comments of the thread that are stored, or that the site claimed then."""
+    replies: int | None = None
+    """Comments that the list claims."""
+    expected: int | None = None
+    """Of these, the number since the last stored one."""
+    short: int = 0
+    """Earlier consecutive readings that saw fewer than the list claimed."""
+    cursor: str | None = None
+    """URL of the page to begin with, on sites without numbered page URLs."""
+    own: str | None = None
+    """The thread's id on its own page, if it differs from the list's, `post`."""
+    author: str | None = None
+    """Author of the opening post, from the list."""
+    created_at: str | None = None
+    """Time of the opening post, from the list: ISO 8601."""
+    last_activity: str | None = None
+    """Time of the last post, from the list: ISO 8601."""
 
 
 class FrontRow(msgspec.Struct, frozen=True, array_like=True):
@@ -51,59 +104,11 @@ class FrontRow(msgspec.Struct, frozen=True, array_like=True):
     url: str | None = None
 
 
-def front_of(threads: Sequence[ListedThread], order: str) -> tuple[FrontRow, ...]:
-    """Return the rows of a first page to keep, none of an oversized page, since only a complete one can be compared. They are
-    part of each request of their scan, and stored in Redis for each forum of a site.
-    """
-    size = sum(len(one.id) + len(one.token) + len(one.url or "") for one in threads)
-    if len(threads) > MOST_KEPT or size > _MOST_CHARACTERS:
-        return ()
-    return tuple(
-        FrontRow(one.id, one.token, None if one.sticky or order != "activity" else one.last_activity, _digest(one), one.url)
-        for one in threads
-    )
-
-
-def vanished(before: Sequence[FrontRow], threads: Sequence[ListedThread], *, has_next: bool) -> list[FrontRow]:
-    """Return the rows of `before` that should still be among `threads`, the present first page, and are not. Empty if the list
-    shows no dates, or dates that change with the time of day ("3 hours ago").
-    """
-    there = {one.id: one for one in threads}
-    dates = [one.last_activity for one in threads if not one.sticky and one.last_activity is not None]
-    same = [(row.at, one.last_activity) for row in before if row.at and (one := there.get(row.id)) and one.token == row.token]
-    if not threads or (has_next and not dates) or any(was != now for was, now in same):
-        return []
-    end = max(dates[-TRAIL:]) if has_next else None
-    gone = [row for row in before if row.at is not None and row.id not in there and (end is None or row.at > end)]
-    return gone if is_believable(len(gone), len(before)) else []
-
-
-def retitled(before: Sequence[FrontRow], threads: Sequence[ListedThread]) -> list[ListedThread]:
-    """Return the threads with another title than in `before`."""
-    titles = {row.id: row.title for row in before}
-    found = [one for one in threads if titles.get(one.id) and (title := _digest(one)) and title != titles[one.id]]
-    return found if is_believable(len(found), len(before)) else []
-
-
-def is_believable(number: int, rows: int) -> bool:
-    """Return True if so many of `rows` rows may vanish at once."""
-    return number <= max(AT_LEAST, rows // 2)
-
-
-def _digest(thread: ListedThread) -> str:
-    title = thread.title or ""
-    return title and hashlib.blake2b(title.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
-
-
 # 255 characters are at most 1,020 bytes: two of them fit into PostgreSQL's index rows (2,704 bytes), with any ids.
 Name = Annotated[str, Meta(min_length=1, max_length=255)]
 Moment = Annotated[datetime, Meta(tz=True)]
 BigInt = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]
-
-
-BACKFILL = "#backfill"
-_MEANWHILE = {"backfill": BACKFILL, "back": "#back"}  # the second: of a look back of the version before
 
 
 class InvalidItem(TrawlError):
@@ -218,35 +223,12 @@ class Check(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="ch
 Item = Post | Comment | Forum | Scan | Check
 
 
-_decoder: msgspec.json.Decoder[Item] = msgspec.json.Decoder(Item)
 _AT_FIELD = re.compile(r"(?P<what>.+) - at `\$\.(?P<field>\w+)`")
 _SHOWN = 80  # characters of a wrong value that the reason quotes
 
 
-def parse(payload: bytes) -> Item:
-    """Decode the item in `payload` (JSON). Raises InvalidItem, whose message names the field and the value."""
-    try:
-        return _decoder.decode(payload)
-    # RecursionError: thousands of nested brackets in a field that is skipped.
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidItem(_reason(payload, error)) from error
-
-
-def task_of_scan(payload: bytes) -> str | None:
-    """Return the task id of a scan report, also of an invalid one: its scan has ended, too."""
-    raw = _raw(payload)
-    site, forum_id = raw.get("site"), raw.get("forum_id")
-    if raw.get("kind") != "scan" or not isinstance(site, str) or not isinstance(forum_id, str):
-        return None
-    return scan_task(site, forum_id, raw.get("mode"))
-
-
-def scan_task(site: str, forum_id: str, mode: object = "scan") -> str:
-    """Return the task id of a pending scan: `<site>/<forum_id>`, with a suffix for modes that run concurrently with scans."""
-    return f"{site}/{forum_id}{_MEANWHILE.get(str(mode), '')}"
-
-
-def _raw(payload: bytes) -> dict[str, Any]:
+def fields_in(payload: bytes) -> dict[str, Any]:
+    """Decode an item that need not be valid; no fields where it is none."""
     try:
         raw = msgspec.json.decode(payload)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -254,7 +236,8 @@ def _raw(payload: bytes) -> dict[str, Any]:
     return raw if isinstance(raw, dict) else {}
 
 
-def _reason(payload: bytes, error: Exception) -> str:
+def reason_against(payload: bytes, error: Exception) -> str:
+    """Return why an item is not valid, with the field and its value."""
     text = str(error).replace("\n", "\\n")  # it may quote a value; a reason is one line
     if not isinstance(error, msgspec.ValidationError):
         return f"not JSON: {text}"
@@ -262,7 +245,7 @@ def _reason(payload: bytes, error: Exception) -> str:
     if not found:
         return text.replace("`", "")
     field = found["field"]
-    value = repr(_raw(payload).get(field))
+    value = repr(fields_in(payload).get(field))
     if len(value) > _SHOWN:
         value = value[:_SHOWN] + "…"
     if field == "kind":
@@ -283,65 +266,3 @@ class Marks(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Pages read by later scans that did not complete."""
     front: tuple[FrontRow, ...] = ()
     """The first page of the last complete scan."""
-
-
-def marks_after(marks: Marks | None, scan: Scan) -> Marks | None:
-    """Return the marks after the report of a scan. Idempotent.
-
-    A scan moves the mark if it reached the last mark or the list's end, or was the first. A deep scan that did not still moves
-    it: the gap is on record, and otherwise each later scan would go to the limit, for ever.
-    """
-    if scan.mode == "recent":
-        is_newer = scan.outcome == "complete" and (marks is None or scan.started_at > marks.scanned_at)
-        return Marks(scanned_at=scan.started_at, newest=scan.newest_at, front=scan.front) if is_newer else marks
-    if scan.mode not in ("scan", "deep") or (marks is not None and scan.started_at <= marks.scanned_at):
-        return marks
-    joined = scan.outcome == "complete" and (scan.stopped in ("overlap", "end") or marks is None)
-    if not joined and not (scan.outcome == "gap" and scan.mode == "deep"):
-        return marks and msgspec.structs.replace(marks, scanned_at=scan.started_at, failed_pages=marks.failed_pages + scan.pages)
-    until = scan.newest_at
-    if joined and scan.pages > 1:
-        until = marks.newest if marks and marks.newest else scan.oldest_at
-    until = until and scan.newest_at and min(until, scan.newest_at)
-    return Marks(scanned_at=scan.started_at, newest=scan.newest_at, until=until, front=scan.front)
-
-
-def read_marks(client: redis.Redis, keys: CrawlKeys, forums: Sequence[str]) -> list[Marks | None]:
-    """Read the marks of forums (`<site>/<forum>`) by the keys of forum_list, in one round trip; None without a complete scan or
-    for an unreadable value.
-    """
-    values: Any = client.hmget(ForumCrawlKeys(keys).marks(), list(forums)) if forums else []
-    return [_decoded(value) for value in values]
-
-
-def keep_marks(client: redis.Redis, keys: CrawlKeys, scans: Sequence[Scan]) -> None:
-    """Move the marks by these reports, in their order."""
-    names = sorted({f"{scan.site}/{scan.forum_id}" for scan in scans})
-    before = dict(zip(names, read_marks(client, keys, names), strict=True))
-    marks = dict(before)
-    for scan in scans:
-        name = f"{scan.site}/{scan.forum_id}"
-        marks[name] = marks_after(marks[name], scan)
-    changed: dict[Any, Any] = {
-        name: msgspec.json.encode(one) for name, one in marks.items() if one is not None and one != before[name]
-    }
-    if changed:
-        client.hset(ForumCrawlKeys(keys).marks(), mapping=changed)
-
-
-def _decoded(value: bytes | None) -> Marks | None:
-    try:
-        return _decode(value) if value is not None else None
-    except msgspec.MsgspecError:
-        return None
-
-
-_decode = msgspec.json.Decoder(Marks).decode
-
-
-def forget_marks(client: redis.Redis, keys: CrawlKeys, site: str | None = None) -> None:
-    """Delete the marks of a site's forums, without a site of all: the next scans read to their limit."""
-    if site is None:
-        client.unlink(ForumCrawlKeys(keys).marks())
-    else:
-        forget_fields(client, ForumCrawlKeys(keys).marks(), f"{site}/")

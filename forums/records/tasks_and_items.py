@@ -1,14 +1,24 @@
-"""Start tasks that the forum spiders take, as JSON, and items that they yield, as `stored.py` reads them."""
+"""Use of the stored forms (`stored.py`): start tasks are encoded, items are built by the spiders and parsed by the writer, and
+marks of scans are kept in Redis.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+import redis
 from msgspec.structs import asdict
+
+from forums.state.database_state import forget_fields
+from forums.state.keys import ForumCrawlKeys
+from redis_components.keys import CrawlKeys
+
+from .stored import ForumTask, InvalidItem, Item, Marks, PostTask, Scan, fields_in, reason_against
 
 if TYPE_CHECKING:
     from forum_reader.reading.page_records import ListedForum, ReadComment, ReadPost
@@ -16,82 +26,8 @@ if TYPE_CHECKING:
     from forums.spiders.thread_reading import Reading
 
 
-ListMode = Literal["scan", "deep", "backfill"]
-ScanMode = Literal[ListMode, "index", "recent", "back"]
-ReadMode = Literal["new", "changed", "check", "backfill"]
-Part = Literal["post", "comments"]
-
-INDEX = "*"
-"""Name in place of the forum, in a task and in a report, of a scan of the pages that list the forums."""
-RECENT = "+"
-"""Name in place of the forum for the page of the newest messages."""
-NO_FORUMS = (INDEX, RECENT)
-
-
-NEWEST_FIELDS = ("forum", "token", "url", "replies")
-"""Fields of a `PostTask` that a waiting full reading takes from a newer task for the same thread."""
-
-
-class ForumTask(msgspec.Struct, omit_defaults=True):
-    """Start task of `forum_list`: scan one forum, or with mode "index" the pages that list the site's forums.
-
-    - scan: until it overlaps the last complete scan, at most `limits.pages_per_scan` pages;
-    - deep: the same, at most `limits.deep_pages`, which closes a gap; with `pages` exactly that many;
-    - backfill: down to `since`, for old threads, which go to the lane "later";
-    - index: `forum` is INDEX;
-    - recent: `forum` is RECENT: the newest messages of the site, down to the last known ones. A task of the version before may
-      have the mode "back" in its place.
-    """
-
-    site: str
-    forum: str
-    mode: ScanMode = "scan"
-    pages: int | None = None
-    """Maximum number of list pages; None: the site's limits."""
-    since: str | None = None
-    """Backfill: ISO 8601; threads without activity since then are left out. None: all."""
-
-
-class PostTask(msgspec.Struct, omit_defaults=True):
-    """Start task of `forum_detail`: read one thread.
-
-    - new, backfill: the whole thread;
-    - changed: the comment pages from the one that holds the last stored comment on;
-    - check: the whole thread once more, to notice edits and deletions.
-    """
-
-    site: str
-    post: str
-    forum: str | None = None
-    mode: ReadMode = "new"
-    only: Part | None = None
-    """The one part that is read again; the thread's record stays as it is."""
-    token: str | None = None
-    """The list row's change token, which is stored in the thread's record after the reading."""
-    url: str | None = None
-    """Link of the list row, for sites whose thread URLs cannot be built from the id."""
-    page: int = 1
-    """Comment page to begin with."""
-    after: str | None = None
-    """Id of the last stored comment."""
-    known: int = 0
-    """Comments of the thread that are stored, or that the site claimed then."""
-    replies: int | None = None
-    """Comments that the list claims."""
-    expected: int | None = None
-    """Of these, the number since the last stored one."""
-    short: int = 0
-    """Earlier consecutive readings that saw fewer than the list claimed."""
-    cursor: str | None = None
-    """URL of the page to begin with, on sites without numbered page URLs."""
-    own: str | None = None
-    """The thread's id on its own page, if it differs from the list's, `post`."""
-    author: str | None = None
-    """Author of the opening post, from the list."""
-    created_at: str | None = None
-    """Time of the opening post, from the list: ISO 8601."""
-    last_activity: str | None = None
-    """Time of the last post, from the list: ISO 8601."""
+BACKFILL = "#backfill"
+_MEANWHILE = {"backfill": BACKFILL, "back": "#back"}  # the second: of a look back of the version before
 
 
 def thread_id(site: str, thread: str) -> str:
@@ -193,3 +129,91 @@ def forum_item(read: ListedForum, *, site: str, fetched_at: str) -> dict[str, An
     item = _item("forum", read, site=site, fetched_at=fetched_at)
     del item["last_activity"]  # it is not stored
     return item
+
+
+_decoder: msgspec.json.Decoder[Item] = msgspec.json.Decoder(Item)
+
+
+def parse(payload: bytes) -> Item:
+    """Decode the item in `payload` (JSON). Raises InvalidItem, whose message names the field and the value."""
+    try:
+        return _decoder.decode(payload)
+    # RecursionError: thousands of nested brackets in a field that is skipped.
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidItem(reason_against(payload, error)) from error
+
+
+def task_of_scan(payload: bytes) -> str | None:
+    """Return the task id of a scan report, also of an invalid one: its scan has ended, too."""
+    raw = fields_in(payload)
+    site, forum_id = raw.get("site"), raw.get("forum_id")
+    if raw.get("kind") != "scan" or not isinstance(site, str) or not isinstance(forum_id, str):
+        return None
+    return scan_task(site, forum_id, raw.get("mode"))
+
+
+def scan_task(site: str, forum_id: str, mode: object = "scan") -> str:
+    """Return the task id of a pending scan: `<site>/<forum_id>`, with a suffix for modes that run concurrently with scans."""
+    return f"{site}/{forum_id}{_MEANWHILE.get(str(mode), '')}"
+
+
+def marks_after(marks: Marks | None, scan: Scan) -> Marks | None:
+    """Return the marks after the report of a scan. Idempotent.
+
+    A scan moves the mark if it reached the last mark or the list's end, or was the first. A deep scan that did not still moves
+    it: the gap is on record, and otherwise each later scan would go to the limit, for ever.
+    """
+    if scan.mode == "recent":
+        is_newer = scan.outcome == "complete" and (marks is None or scan.started_at > marks.scanned_at)
+        return Marks(scanned_at=scan.started_at, newest=scan.newest_at, front=scan.front) if is_newer else marks
+    if scan.mode not in ("scan", "deep") or (marks is not None and scan.started_at <= marks.scanned_at):
+        return marks
+    joined = scan.outcome == "complete" and (scan.stopped in ("overlap", "end") or marks is None)
+    if not joined and not (scan.outcome == "gap" and scan.mode == "deep"):
+        return marks and msgspec.structs.replace(marks, scanned_at=scan.started_at, failed_pages=marks.failed_pages + scan.pages)
+    until = scan.newest_at
+    if joined and scan.pages > 1:
+        until = marks.newest if marks and marks.newest else scan.oldest_at
+    until = until and scan.newest_at and min(until, scan.newest_at)
+    return Marks(scanned_at=scan.started_at, newest=scan.newest_at, until=until, front=scan.front)
+
+
+def read_marks(client: redis.Redis, keys: CrawlKeys, forums: Sequence[str]) -> list[Marks | None]:
+    """Read the marks of forums (`<site>/<forum>`) by the keys of forum_list, in one round trip; None without a complete scan or
+    for an unreadable value.
+    """
+    values: Any = client.hmget(ForumCrawlKeys(keys).marks(), list(forums)) if forums else []
+    return [_decoded(value) for value in values]
+
+
+def keep_marks(client: redis.Redis, keys: CrawlKeys, scans: Sequence[Scan]) -> None:
+    """Move the marks by these reports, in their order."""
+    names = sorted({f"{scan.site}/{scan.forum_id}" for scan in scans})
+    before = dict(zip(names, read_marks(client, keys, names), strict=True))
+    marks = dict(before)
+    for scan in scans:
+        name = f"{scan.site}/{scan.forum_id}"
+        marks[name] = marks_after(marks[name], scan)
+    changed: dict[Any, Any] = {
+        name: msgspec.json.encode(one) for name, one in marks.items() if one is not None and one != before[name]
+    }
+    if changed:
+        client.hset(ForumCrawlKeys(keys).marks(), mapping=changed)
+
+
+def _decoded(value: bytes | None) -> Marks | None:
+    try:
+        return _decode(value) if value is not None else None
+    except msgspec.MsgspecError:
+        return None
+
+
+_decode = msgspec.json.Decoder(Marks).decode
+
+
+def forget_marks(client: redis.Redis, keys: CrawlKeys, site: str | None = None) -> None:
+    """Delete the marks of a site's forums, without a site of all: the next scans read to their limit."""
+    if site is None:
+        client.unlink(ForumCrawlKeys(keys).marks())
+    else:
+        forget_fields(client, ForumCrawlKeys(keys).marks(), f"{site}/")

@@ -14,8 +14,8 @@ import redis
 from sqlalchemy import ColumnElement, extract, func, literal, select, text, update
 
 from forums import FORUM_DETAIL, FORUM_LIST
-from forums.records.stored import BACKFILL, scan_task
-from forums.records.tasks_and_items import NEWEST_FIELDS, ForumTask, PostTask, encode, thread_id
+from forums.records.stored import NEWEST_FIELDS, ForumTask, PostTask
+from forums.records.tasks_and_items import BACKFILL, encode, scan_task, thread_id
 from forums.sites import Site, load_all, load_site
 from forums.state.forum_states import Ledger, Spent
 from forums.state.keys import script

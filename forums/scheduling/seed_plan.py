@@ -16,7 +16,7 @@ import redis
 from msgspec.structs import replace
 
 from forums.freshness import DAY_S, IntervalBounds, intervals
-from forums.records.tasks_and_items import INDEX, NO_FORUMS, RECENT, ForumTask
+from forums.records.stored import INDEX, NO_FORUMS, RECENT, ForumTask
 from forums.sites import Site
 from forums.sites.http.politeness import project_agent, user_agent
 from forums.state.forum_states import TRIAL_PER_DAY, TRIAL_RATE, ForumState, Spent

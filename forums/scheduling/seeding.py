@@ -13,7 +13,8 @@ import redis
 
 from forums import FORUM_DETAIL, FORUM_LIST
 from forums.environment import Scheduling
-from forums.records.tasks_and_items import NEWEST_FIELDS, NO_FORUMS, ForumTask, Part, PostTask, encode, thread_id
+from forums.records.stored import NEWEST_FIELDS, NO_FORUMS, ForumTask, Part, PostTask
+from forums.records.tasks_and_items import encode, thread_id
 from forums.sites import Site, SiteError, load_all, load_site
 from forums.state.database_state import DatabaseClaim, removed_sites
 from forums.state.forum_states import ForumStates, Ledger, Spent

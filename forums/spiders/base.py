@@ -32,8 +32,8 @@ from forum_reader.reading.read_page import read as read_by_file
 from forums.breaker.middleware import watch_of
 from forums.breaker.state import is_given_up, open_breaker
 from forums.records import FORUM_WRITER
-from forums.records.stored import Marks, read_marks
-from forums.records.tasks_and_items import NEWEST_FIELDS, PostTask, encode, file_digest, is_wide, thread_id
+from forums.records.stored import NEWEST_FIELDS, Marks, PostTask
+from forums.records.tasks_and_items import encode, file_digest, is_wide, read_marks, thread_id
 from forums.sites import PageGone, Site, SiteError, UnreadablePage, isolated, site_in_use, site_to_ask
 from forums.sites.load import is_site_name
 from forums.state import database_state

@@ -13,7 +13,8 @@ from scrapy.spidermiddlewares.httperror import HttpError
 from forum_reader.reading.page_records import CommentsPage, MoreComments, ThreadPage
 from forums import FORUM_DETAIL
 from forums.breaker.middleware import MISSING, SiteBlocked
-from forums.records.tasks_and_items import PostTask, comment_item, file_digest, now_in_reading, post_item, utc_now, with_listed
+from forums.records.stored import PostTask
+from forums.records.tasks_and_items import comment_item, file_digest, now_in_reading, post_item, utc_now, with_listed
 from forums.sites import PageGone, Site, UnreadablePage, site_in_use
 from redis_components.scheduler import set_aside
 from redis_components.scrapy_glue.conditional import is_unchanged

@@ -12,8 +12,8 @@ from scrapy.spidermiddlewares.httperror import HttpError
 
 from forum_reader.reading.page_records import IndexPage, ListedForum, ListedThread, ListPage
 from forums import FORUM_DETAIL, FORUM_LIST
-from forums.records.stored import FrontRow, Marks
-from forums.records.tasks_and_items import INDEX, RECENT, ForumTask, file_digest, forum_item, moment_of, scan_item, stamp, utc_now
+from forums.records.stored import INDEX, RECENT, ForumTask, FrontRow, Marks
+from forums.records.tasks_and_items import file_digest, forum_item, moment_of, scan_item, stamp, utc_now
 from forums.sites import Site, UnreadablePage, site_in_use
 from forums.state import database_state
 from forums.state.database_state import ThreadRecord

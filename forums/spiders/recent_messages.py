@@ -15,7 +15,8 @@ from typing import NamedTuple
 import msgspec
 
 from forum_reader.reading.page_records import ListedThread, RecentMessage
-from forums.records.stored import MOST_KEPT, FrontRow, Marks, is_believable
+from forums.records.stored import FrontRow, Marks
+from forums.spiders.scan_plan import MOST_KEPT, is_believable
 from forums.state.database_state import ThreadRecord
 
 from .scan_plan import Change, Listed, Stopped, change_of

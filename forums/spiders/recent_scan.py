@@ -10,15 +10,8 @@ import msgspec
 from scrapy import Request
 
 from forum_reader.reading.page_records import ReadComment, RecentMessage, RecentPage
-from forums.records.tasks_and_items import (
-    RECENT,
-    PostTask,
-    comment_item,
-    file_digest,
-    scan_item,
-    stamp,
-    utc_now,
-)
+from forums.records.stored import RECENT, PostTask
+from forums.records.tasks_and_items import comment_item, file_digest, scan_item, stamp, utc_now
 from forums.sites import Site, UnreadablePage, site_in_use
 from forums.state.database_state import ThreadRecord
 from forums.state.forum_states import ForumStates

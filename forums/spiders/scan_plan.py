@@ -6,6 +6,11 @@ only be missed if a thread above it is removed between two pages, which moves th
 whole range of a scan of more than one page is read once more by the next scan (`marks_after`): a row is lost to the scans only if
 a removal hides it twice. Deep scans and re-checks of threads find even that row.
 
+A scan's report holds the rows of its first list page, which the next scan compares with its own. In a list in the order of
+activity, newer threads push a thread down. A thread that was on the first page and is not any more, although threads that were
+active before it are, was removed, or moved to another forum, or lost its last comments. No row shows that, since no remaining
+thread changed. New titles, found by the same comparison, are edits of opening posts.
+
 Background: decision 24.
 """
 
@@ -22,12 +27,20 @@ import msgspec
 
 from forum_reader.reading.page_records import ListedThread
 from forum_reader.reading.read_page import NO_SIGN
-from forums.records.stored import TRAIL, FrontRow, Marks, front_of, retitled, vanished
-from forums.records.tasks_and_items import ListMode, PostTask, stamp
+from forums.records.stored import FrontRow, ListMode, Marks, PostTask
+from forums.records.tasks_and_items import stamp
 from forums.state.database_state import ThreadRecord
 
 Order = Literal["activity", "created", "none"]
 Stopped = Literal["overlap", "end", "limit"]
+
+TRAIL = 3
+"""Rows at the end of a page that must be older: single rows may be out of order, such as a thread that was moved."""
+AT_LEAST = 3
+"""Rows that may vanish at once from a short page; from a long page half of them. More mean that the list is sorted otherwise."""
+MOST_KEPT = 500
+"""Rows of a first page that are kept for the next scan; pages of forums have 20 to 300."""
+_MOST_CHARACTERS = 1 << 16
 
 OUTLIERS = 2
 """Threads of a page that may have a date in the future; the mark is taken after them."""
@@ -153,13 +166,57 @@ def plan_page(
     checked = {one.id for one in renamed}
     fed = set(state.fed)
     fetch = [row for row in rows if _is_wanted(state, row, order, page.zone) and row.thread.id not in checked]
-    fetch = [row for row in fetch if _digest(row.thread.id) not in fed]  # a list of messages has a thread on several pages
-    state = msgspec.structs.replace(state, fed=(*state.fed, *(_digest(row.thread.id) for row in fetch))[-MOST_FED:])
+    fetch = [row for row in fetch if _short_digest(row.thread.id) not in fed]  # a list of messages has a thread on several pages
+    state = msgspec.structs.replace(state, fed=(*state.fed, *(_short_digest(row.thread.id) for row in fetch))[-MOST_FED:])
     return PagePlan(fetch, state, stopped, missed, renamed)
 
 
-def _digest(id_: str) -> str:
+def _short_digest(id_: str) -> str:
     return hashlib.blake2b(id_.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+
+
+def front_of(threads: Sequence[ListedThread], order: str) -> tuple[FrontRow, ...]:
+    """Return the rows of a first page to keep, none of an oversized page, since only a complete one can be compared. They are
+    part of each request of their scan, and stored in Redis for each forum of a site.
+    """
+    size = sum(len(one.id) + len(one.token) + len(one.url or "") for one in threads)
+    if len(threads) > MOST_KEPT or size > _MOST_CHARACTERS:
+        return ()
+    return tuple(
+        FrontRow(one.id, one.token, None if one.sticky or order != "activity" else one.last_activity, _title_digest(one), one.url)
+        for one in threads
+    )
+
+
+def vanished(before: Sequence[FrontRow], threads: Sequence[ListedThread], *, has_next: bool) -> list[FrontRow]:
+    """Return the rows of `before` that should still be among `threads`, the present first page, and are not. Empty if the list
+    shows no dates, or dates that change with the time of day ("3 hours ago").
+    """
+    there = {one.id: one for one in threads}
+    dates = [one.last_activity for one in threads if not one.sticky and one.last_activity is not None]
+    same = [(row.at, one.last_activity) for row in before if row.at and (one := there.get(row.id)) and one.token == row.token]
+    if not threads or (has_next and not dates) or any(was != now for was, now in same):
+        return []
+    end = max(dates[-TRAIL:]) if has_next else None
+    gone = [row for row in before if row.at is not None and row.id not in there and (end is None or row.at > end)]
+    return gone if is_believable(len(gone), len(before)) else []
+
+
+def retitled(before: Sequence[FrontRow], threads: Sequence[ListedThread]) -> list[ListedThread]:
+    """Return the threads with another title than in `before`."""
+    titles = {row.id: row.title for row in before}
+    found = [one for one in threads if titles.get(one.id) and (title := _title_digest(one)) and title != titles[one.id]]
+    return found if is_believable(len(found), len(before)) else []
+
+
+def is_believable(number: int, rows: int) -> bool:
+    """Return True if so many of `rows` rows may vanish at once."""
+    return number <= max(AT_LEAST, rows // 2)
+
+
+def _title_digest(thread: ListedThread) -> str:
+    title = thread.title or ""
+    return title and hashlib.blake2b(title.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
 
 
 def _compared(

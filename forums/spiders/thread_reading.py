@@ -19,7 +19,8 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from forum_reader.reading.page_records import MoreComments, ReadComment, ReadPost
-from forums.records.tasks_and_items import Part, ReadMode, now_in_reading
+from forums.records.stored import Part, ReadMode
+from forums.records.tasks_and_items import now_in_reading
 
 
 def report(

@@ -2,7 +2,8 @@
 MariaDB.
 """
 
-from forums.records.stored import Check, Comment, Forum, InvalidItem, Item, Post, Scan, parse, task_of_scan
+from forums.records.stored import Check, Comment, Forum, InvalidItem, Item, Post, Scan
+from forums.records.tasks_and_items import parse, task_of_scan
 
 from .database import Database, default_url
 from .errors import StorageError

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import redis
 
-from forums.records.stored import scan_task
+from forums.records.tasks_and_items import scan_task
 from forums.storage import Check, Comment, Database, Forum, InvalidItem, Item, Post, Scan, parse, task_of_scan
 from forums.storage.write.upsert import Written
 from redis_components.items.stream import ItemStream, new_token

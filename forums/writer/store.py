@@ -23,7 +23,7 @@ from forums import FORUM_DETAIL, FORUM_LIST
 from forums.environment import Events
 from forums.freshness import Observation, observe
 from forums.records import FORUM_WRITER
-from forums.records.stored import keep_marks
+from forums.records.tasks_and_items import keep_marks
 from forums.sites import SiteError, load_all, load_site
 from forums.state import database_state
 from forums.state.database_state import DatabaseClaim, PublicationDelays, ThreadRecord, removed_sites

@@ -20,7 +20,8 @@ from scrapy.http import JsonRequest
 from scrapy.spiders import CrawlSpider, CSVFeedSpider, Rule, SitemapSpider
 
 from demo.forum.process import ForumProcess
-from forums.records.tasks_and_items import PostTask, encode
+from forums.records.stored import PostTask
+from forums.records.tasks_and_items import encode
 from forums.spiders.forum_detail import ForumDetailSpider
 from redis_components.admin.dead_letters import newest
 from redis_components.admin.inspector import snapshot

@@ -15,7 +15,8 @@ import redis
 from scrapy import Request
 from scrapy.http import TextResponse
 
-from forums.records.tasks_and_items import ForumTask, PostTask, encode
+from forums.records.stored import ForumTask, PostTask
+from forums.records.tasks_and_items import encode
 from forums.sites import Site
 from forums.sites.http.fetch import Visitor
 from forums.spiders.forum_detail import ForumDetailSpider

@@ -15,7 +15,8 @@ import redis
 from scrapy import Request
 
 from demo.forum.process import ForumProcess
-from forums.records.tasks_and_items import PostTask, encode
+from forums.records.stored import PostTask
+from forums.records.tasks_and_items import encode
 from forums.spiders.forum_detail import ForumDetailSpider
 from redis_components.keys import CrawlKeys
 from redis_components.queue import PriorityQueue

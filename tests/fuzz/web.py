@@ -11,7 +11,8 @@ import msgspec
 from hypothesis import strategies as st
 
 from forum_reader.definition.page_requests import place_of, shown
-from forums.records.stored import InvalidItem, parse, task_of_scan
+from forums.records.stored import InvalidItem
+from forums.records.tasks_and_items import parse, task_of_scan
 from forums.sites import SiteError
 from forums.sites.load import load_file
 from redis_components.errors import ConfigError

@@ -10,7 +10,8 @@ import pytest
 import redis
 from scrapy import Request, Spider
 
-from forums.records.tasks_and_items import PostTask, encode
+from forums.records.stored import PostTask
+from forums.records.tasks_and_items import encode
 from forums.state.database_state import ThreadRecord, keep
 from forums.state.forum_states import ForumState, ForumStates
 from forums.storage import Database, parse

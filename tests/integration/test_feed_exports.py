@@ -11,7 +11,8 @@ from pathlib import Path
 import redis
 
 from demo.forum.process import ForumProcess
-from forums.records.tasks_and_items import PostTask, encode
+from forums.records.stored import PostTask
+from forums.records.tasks_and_items import encode
 from forums.storage import Comment, Post, parse
 from redis_components.keys import CrawlKeys
 from tests.support import warm_start

@@ -15,8 +15,8 @@ import pytest
 import redis
 
 from demo.forum.process import ForumProcess
-from forums.records.stored import Marks
-from forums.records.tasks_and_items import INDEX, ForumTask, PostTask, encode
+from forums.records.stored import INDEX, ForumTask, Marks, PostTask
+from forums.records.tasks_and_items import encode
 from forums.scheduling.seeding import refresh, seed, sentences
 from forums.state.keys import ForumCrawlKeys
 from forums.writer.store import store

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import redis
 
-from forums.records.tasks_and_items import PostTask, encode
+from forums.records.stored import PostTask
+from forums.records.tasks_and_items import encode
 from redis_components.admin.inspector import snapshot
 from redis_components.keys import CrawlKeys
 from tests.support import warm_start

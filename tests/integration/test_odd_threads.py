@@ -10,7 +10,8 @@ import redis
 from sqlalchemy import select
 
 from forums.overview.boards import Boards
-from forums.records.tasks_and_items import ForumTask, PostTask, encode
+from forums.records.stored import ForumTask, PostTask
+from forums.records.tasks_and_items import encode
 from forums.state.forum_states import ForumStates, WatchedForum
 from forums.storage import Database, comments, posts
 from forums.writer.store import store

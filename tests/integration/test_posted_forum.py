@@ -10,7 +10,8 @@ import pytest
 import redis
 from sqlalchemy import select
 
-from forums.records.tasks_and_items import ForumTask, encode
+from forums.records.stored import ForumTask
+from forums.records.tasks_and_items import encode
 from forums.scheduling.rechecking import recheck
 from forums.storage import Database, comments, posts
 from forums.writer.store import store

@@ -10,7 +10,8 @@ import redis
 
 from demo.compare import compare
 from demo.forum.process import ForumProcess
-from forums.records.tasks_and_items import RECENT, ForumTask, encode
+from forums.records.stored import RECENT, ForumTask
+from forums.records.tasks_and_items import encode
 from forums.scheduling.rechecking import recheck
 from forums.state import database_state
 from forums.state.forum_states import ForumStates

@@ -17,7 +17,8 @@ from scrapy.http import TextResponse
 
 from cli.main import main
 from demo.forum.process import ForumProcess
-from forums.records.tasks_and_items import PostTask, encode
+from forums.records.stored import PostTask
+from forums.records.tasks_and_items import encode
 from forums.sites import Site, load_site
 from forums.sites.http import fetch as pages
 from forums.sites.http.fetch import MAX_BYTES, FetchFailed, Visitor

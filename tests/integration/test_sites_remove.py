@@ -13,7 +13,8 @@ import pytest
 import redis
 from scrapy import Request, Spider
 
-from forums.records.tasks_and_items import NEWEST_FIELDS, PostTask, encode
+from forums.records.stored import NEWEST_FIELDS, PostTask
+from forums.records.tasks_and_items import encode
 from forums.scheduling.seeding import OutcomeKind, seed
 from forums.state.alerts import Alert, Alerts
 from forums.state.database_state import PublicationDelays, ThreadRecord, keep, removed_sites

@@ -11,7 +11,8 @@ import pytest
 import redis
 from sqlalchemy import select
 
-from forums.records.tasks_and_items import ForumTask, encode
+from forums.records.stored import ForumTask
+from forums.records.tasks_and_items import encode
 from forums.sites.http.fetch import FetchFailed, Visitor
 from forums.storage import Database, comments, posts
 from redis_components.keys import CrawlKeys

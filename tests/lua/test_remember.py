@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import redis
 
-from forums.records.stored import forget_marks
+from forums.records.tasks_and_items import forget_marks
 from forums.state.database_state import ThreadRecord, forget, keep, look_up, short_token
 from forums.state.keys import ForumCrawlKeys
 from redis_components.errors import ConfigError

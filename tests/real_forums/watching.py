@@ -14,7 +14,8 @@ from typing import cast
 
 import redis
 
-from forums.records.tasks_and_items import RECENT, ForumTask, PostTask, encode
+from forums.records.stored import RECENT, ForumTask, PostTask
+from forums.records.tasks_and_items import encode
 from forums.sites import load_site
 from forums.writer.store import store
 from redis_components.keys import CrawlKeys

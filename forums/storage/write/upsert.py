@@ -22,8 +22,7 @@ import msgspec
 from sqlalchemy import Connection, Insert, Table, Update, bindparam, delete, func, insert, or_, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
-from forums.records.stored import Check, Comment, Forum, Item, Post, Scan
-from forums.records.tasks_and_items import NO_FORUMS
+from forums.records.stored import NO_FORUMS, Check, Comment, Forum, Item, Post, Scan
 from forums.storage.engine import keyed, rows_by_key, too_large
 from forums.storage.errors import row_refusal
 from forums.storage.schema import search_index

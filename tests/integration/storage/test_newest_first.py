@@ -12,7 +12,8 @@ from scrapy import Request
 from scrapy.http import HtmlResponse
 from sqlalchemy import text
 
-from forums.records.tasks_and_items import PostTask, encode
+from forums.records.stored import PostTask
+from forums.records.tasks_and_items import encode
 from forums.spiders.forum_detail import ForumDetailSpider
 from forums.storage import Database, parse
 from tests.support.callbacks import collected

@@ -14,7 +14,8 @@ from twisted.python.failure import Failure
 
 from forums.breaker.middleware import SiteBlocked
 from forums.raw_pages.reparse import _read
-from forums.records.tasks_and_items import PostTask, encode, file_digest, utc_now
+from forums.records.stored import PostTask
+from forums.records.tasks_and_items import encode, file_digest, utc_now
 from forums.sites import load_site
 from forums.spiders.forum_detail import ForumDetailSpider
 from forums.spiders.thread_reading import Reading

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from scrapy.http import Request, TextResponse
 
-from forums.records.tasks_and_items import ForumTask, encode
+from forums.records.stored import ForumTask
+from forums.records.tasks_and_items import encode
 from forums.spiders.forum_list import ForumListSpider
 from tests.support.callbacks import collected
 

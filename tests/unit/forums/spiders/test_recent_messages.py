@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from forum_reader.reading.page_records import RecentMessage
-from forums.records.stored import MOST_KEPT, FrontRow, Marks
+from forums.records.stored import FrontRow, Marks
 from forums.spiders.recent_messages import RecentPlan, RecentState, plan_recent
-from forums.spiders.scan_plan import Change
+from forums.spiders.scan_plan import MOST_KEPT, Change
 from forums.state.database_state import ThreadRecord
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -12,9 +12,21 @@ from hypothesis import strategies as st
 
 from forum_reader.reading.page_records import ListedThread
 from forum_reader.reading.read_page import NO_SIGN
-from forums.records.stored import MOST_KEPT, Marks, front_of, marks_after, vanished
-from forums.records.tasks_and_items import PostTask
-from forums.spiders.scan_plan import MOST_FED, Change, PagePlan, ScanState, change_of, checks_of, is_gap, plan_page
+from forums.records.stored import Marks, PostTask
+from forums.records.tasks_and_items import marks_after
+from forums.spiders.scan_plan import (
+    MOST_FED,
+    MOST_KEPT,
+    Change,
+    PagePlan,
+    ScanState,
+    change_of,
+    checks_of,
+    front_of,
+    is_gap,
+    plan_page,
+    vanished,
+)
 from forums.state.database_state import ThreadRecord
 from forums.storage import Scan
 from tests.support.examples import examples
