@@ -11,12 +11,12 @@ import socket
 import threading
 import time
 import zlib
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from email.utils import format_datetime
 from io import BytesIO
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
@@ -239,19 +239,16 @@ class RawStore:
         self,
         folder: Path,
         *,
-        most_waiting: int = MOST_WAITING,
-        rounds: Callable[[], object] | None = None,
+        rounds: Callable[[], object] = lambda: None,
         inc_value: Callable[[str, int], object] = lambda _name, _number: None,
     ) -> None:
         self._folder = folder
         self._inc_value = inc_value  # of the stats of the thread that calls: they are updated at the next page
         self._counted = (0, 0, 0)
-        self._most_waiting = most_waiting
         self._rounds = rounds  # called in the thread at its start, and each hour: deletes old pages
         self._name = f"{socket.gethostname()}-{os.getpid()}-{time.time_ns() // 1_000_000}{SUFFIX}"
-        self._pages: deque[RawPage] = deque()
-        self._waiting = 0  # bytes
-        self._news = threading.Condition()
+        self._pages: SimpleQueue[RawPage | None] = SimpleQueue()  # None: no more come
+        self._waiting, self._lock = 0, threading.Lock()  # bytes
         self._reported_at = float("-inf")  # time of the last report of a failure
         self._closing = False
         self._thread: threading.Thread | None = None
@@ -262,23 +259,20 @@ class RawStore:
     def keep(self, page: RawPage) -> None:
         """Queue the page for writing, and update the stats."""
         self._count()
-        with self._news:
-            if self._closing or self._waiting + len(page.body) > self._most_waiting:
+        with self._lock:
+            if self._closing or self._waiting + len(page.body) > MOST_WAITING:
                 self.dropped += 1
                 return
             self._waiting += len(page.body)
-            self._pages.append(page)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="raw pages", daemon=True)
-                self._thread.start()
-            elif len(self._pages) == 1:
-                self._news.notify()
+        self._pages.put(page)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="raw pages", daemon=True)
+            self._thread.start()
 
     def close(self, timeout_s: float = 5.0) -> None:
         """Write the queued pages, for `timeout_s` seconds at most."""
-        with self._news:
-            self._closing = True
-            self._news.notify()
+        self._closing = True
+        self._pages.put(None)
         if self._thread is not None:
             self._thread.join(timeout_s)
         self._count()
@@ -295,24 +289,21 @@ class RawStore:
     def _work(self) -> None:
         next_round = 0.0
         while True:
-            if self._rounds is not None and time.monotonic() >= next_round:
+            if time.monotonic() >= next_round:
                 next_round = time.monotonic() + 3600
                 try:
                     self._rounds()
                 except Exception:  # deletion of old pages can wait, new pages cannot
                     logger.exception("old raw pages could not be looked for")
-            with self._news:
-                while not self._pages and not self._closing:
-                    self._news.wait(60)
-                    if time.monotonic() >= next_round:
-                        break
-                page = self._pages.popleft() if self._pages else None
-                if page is None and self._closing:
-                    break
-            if page is not None:
-                self._write(page)
-                with self._news:
-                    self._waiting -= len(page.body)
+            try:
+                page = self._pages.get(timeout=60)
+            except Empty:
+                continue
+            if page is None:
+                return
+            self._write(page)
+            with self._lock:
+                self._waiting -= len(page.body)
 
     def _write(self, page: RawPage) -> None:
         try:

@@ -137,8 +137,11 @@ def test_a_full_disk_is_said_once_and_leaves_whole_records(
     assert "No space left on device; the crawl goes on without them" in line.message
 
 
-def test_pages_that_come_faster_than_the_disk_takes_them_are_dropped_not_piled_up(tmp_path: Path) -> None:
-    store = RawStore(tmp_path, most_waiting=5000)
+def test_pages_that_come_faster_than_the_disk_takes_them_are_dropped_not_piled_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.raw_pages.store.MOST_WAITING", 5000)
+    store = RawStore(tmp_path)
     for number in range(100):
         store.keep(page(number, body=bytes(4000)))
     store.close()
