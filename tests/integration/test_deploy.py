@@ -92,7 +92,7 @@ def test_a_project_without_a_build_is_always_packed_into_the_same_bytes_and_with
     (project / "requirements.txt").write_text("-r others.txt\n")
     with pytest.raises(ConfigError, match=r"'-r others\.txt': only requirements"):
         build(project, tmp_path, "shop.settings")
-    with pytest.raises(ConfigError, match=f"but {project / 'scrapy.cfg'} is: name that folder"):
+    with pytest.raises(ConfigError, match="the folder of a Scrapy project"):
         settings_module(project / "shop")
 
 

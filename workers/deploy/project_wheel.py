@@ -54,9 +54,6 @@ def settings_module(project: Path) -> str:
         return parser.get("settings", "default")
     except (OSError, UnicodeDecodeError, ConfigParserError) as error:
         message = getattr(error, "strerror", None) or " ".join(str(error).split())
-        above = project.resolve().parent
-        if not file.exists() and (above / file.name).is_file():  # the package of a project, called as the project
-            raise ConfigError(f"{file} is not there, but {above / file.name} is: name that folder, {above}") from None
         raise ConfigError(f"{file}: names no settings module ({message}): is {project} the folder of a Scrapy project?") from None
 
 
