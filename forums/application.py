@@ -165,7 +165,7 @@ def faults() -> Iterable[str]:
 def check_node(client: redis.Redis) -> None:
     """Compare this machine's database with the fleet's. Raises AnotherDatabase; writers report one that is away, and wait."""
     from forums.storage import Database, StorageError
-    from forums.writer.store import AnotherDatabase, check_claim
+    from forums.writer.fleet_database import AnotherDatabase, check_claim
 
     try:
         with closing(Database.from_url()) as database:

@@ -91,7 +91,7 @@ def recheck_threads(site: str | None = None, force: bool = False) -> dict[str, s
     """
     from forums.scheduling import rechecking
     from forums.storage import StorageError, default_url
-    from forums.writer.store import forget, opened
+    from forums.writer.fleet_database import forget, opened
 
     url = default_url()
     try:
@@ -140,7 +140,7 @@ def publish_events() -> dict[str, str]:
     if rules.outputs:
         from forums.events.publish import publish
         from forums.storage.database import default_url
-        from forums.writer.store import opened
+        from forums.writer.fleet_database import opened
 
         published = publish(opened(client, default_url()), client, rules, faults=faults)
         results = {name: result.value for name, result in published.items()}

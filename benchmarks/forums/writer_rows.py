@@ -34,7 +34,7 @@ from sqlalchemy import make_url
 from benchmarks.support.report import BenchmarkFailed, Report, options
 from benchmarks.support.rounds import Figures, Rounds
 from forums.storage import Comment, Database, Item, Post, parse
-from forums.writer.drain import Outcome, drain
+from forums.writer.store import Outcome, drain
 from redis_components.items.stream import ItemStream
 from redis_components.keys import CrawlKeys
 from tests.support.mariadb_server import MariadbServer, server_program

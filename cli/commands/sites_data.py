@@ -25,7 +25,8 @@ from forums.sites.load import is_site_name
 from forums.state.removed_sites import alerts_of, forget_site, mark_removed, readmit, waiting
 from forums.storage import Database
 from forums.storage.write.remove_site import remove_rows, rows_of_site
-from forums.writer.store import check_claim, store
+from forums.writer.fleet_database import check_claim
+from forums.writer.store import store
 from redis_components.admin.inspector import CrawlRecords
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.items.stream import ItemStream, Lock, new_token

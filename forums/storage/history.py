@@ -19,6 +19,7 @@ import msgspec
 import redis
 from sqlalchemy import Connection, delete, select
 
+from forums.environment import Events
 from redis_components.errors import ConfigError
 from redis_components.server.printable import in_one_line
 from redis_components.server.untrusted_values import decoded
@@ -29,6 +30,7 @@ from workers.state.registry import Registry
 from workers.state.reports import Act, Note
 
 from .database import Database
+from .read.event_reader import EventLog
 from .schema.tables import event_outputs as outputs
 from .schema.tables import run_members as members
 from .write.changes import Change, FleetKind, FleetRow, Position, lock_writers, note_position, reserved
@@ -130,7 +132,7 @@ _pruned_at: dict[str, float] = {}  # by database, of this process
 
 
 def store_members(client: redis.Redis, database: Database) -> None:
-    """Move members of runs that are over into the (open) database; at intervals drop old ones.
+    """Move members of runs that are over into the (open) database.
 
     Raises StorageError and `redis.RedisError`; nothing is lost then.
     """
@@ -140,9 +142,18 @@ def store_members(client: redis.Redis, database: Database) -> None:
             break
         history.write_members(readable_members(entries))
         settle_members(client, entries)
-    if time.monotonic() - _pruned_at.get(database.name, -PRUNE_S) >= PRUNE_S:
-        history.prune(datetime.now(UTC))
-        _pruned_at[database.name] = time.monotonic()
+
+
+def prune(database: Database) -> None:
+    """Drop old members of runs and old events, at most once in ten minutes. Raises StorageError, and ConfigError for a wrong
+    TRAWL_EVENTS_DAYS.
+    """
+    if time.monotonic() - _pruned_at.get(database.name, -PRUNE_S) < PRUNE_S:
+        return
+    _pruned_at[database.name] = time.monotonic()
+    RunHistory(database).prune(datetime.now(UTC))
+    if dropped := EventLog(database).prune(Events.read().events_days):
+        logger.info("%s: the events of %d transactions were older than TRAWL_EVENTS_DAYS", database.name, dropped)
 
 
 _AT_ONCE = 500

@@ -1,6 +1,8 @@
-"""Body of the task `store_items`: claims the database for the fleet, and drains the item streams into it.
+"""Body of the task `store_items`: moves the item streams into the fleet's database. Each batch is read in place, checked,
+upserted, committed, reported, and only then removed from its stream.
 
-One fleet, one database: a writer with another one stores nothing.
+A writer may die at any instant. Before the commit nothing has changed; after it, and before settling, the next writer stores the
+batch once more, without effect, because rows are upserted by their natural keys. So each item has its effect exactly once.
 
 The hooks of the writer learn from stored items for the next scans: rates and gaps of forums, the known forums and the request
 ledger, records of threads and marks of forums.
@@ -12,36 +14,178 @@ import logging
 import socket
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache, partial
 
 import msgspec
 import redis
 from sqlalchemy import func, select
 
 from forums import FORUM_DETAIL, FORUM_LIST
-from forums.environment import Events
 from forums.freshness import Observation, observe
 from forums.records import FORUM_WRITER
-from forums.records.tasks_and_items import keep_marks
-from forums.sites import SiteError, load_all, load_site
+from forums.records.tasks_and_items import keep_marks, scan_task
+from forums.sites import SiteError, load_site
 from forums.state import database_state
-from forums.state.database_state import DatabaseClaim, PublicationDelays, ThreadRecord, removed_sites
+from forums.state.database_state import PublicationDelays, ThreadRecord, removed_sites
 from forums.state.forum_states import ForumState, ForumStates, Ledger, Purpose, Spending
-from forums.storage import Check, Comment, Database, Forum, Item, Post, Rechecks, Scan, StorageError, scans
+from forums.storage import (
+    Check,
+    Comment,
+    Database,
+    Forum,
+    InvalidItem,
+    Item,
+    Post,
+    Rechecks,
+    Scan,
+    StorageError,
+    parse,
+    scans,
+    task_of_scan,
+)
 from forums.storage.database import default_url
-from forums.storage.engine import FILE_OF, place_of
-from forums.storage.history import log_fleet_notes, store_members
-from forums.storage.read.event_reader import EventLog
+from forums.storage.history import log_fleet_notes, prune, store_members
 from forums.storage.write.reports import thread_record
+from forums.storage.write.upsert import Written
 from redis_components.admin.health import Problem
 from redis_components.admin.inspector import CrawlRecords, keys_in
-from redis_components.items.stream import ItemStream
+from redis_components.items.stream import ItemStream, new_token
+from workers.consumers import consume as loop
+from workers.consumers.consume import Outcome, Sink, Stored
 from workers.consumers.targets import streams_of
 from workers.state.registry import Registry
 from workers.state.reports import Troubles
 
-from .drain import WriteReport, drain
+from .fleet_database import forget, opened
+
+logger = logging.getLogger(__name__)
+
+After = Callable[[Sequence[Item]], None]
+"""A hook that is called with the items of each batch, in the stream's order, once they are committed and before they leave the
+stream.
+
+It may be called with the same items again, if the writer dies in between, so it has to be idempotent.
+"""
+
+_COUNTED: dict[type[Item], str] = {Post: "posts", Comment: "comments", Forum: "forums", Scan: "scans", Check: "checks"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteReport:
+    """Result of one drain. Counts are of items that left the stream; an item that came twice counts twice."""
+
+    outcome: Outcome
+    batches: int = 0
+    posts: int = 0
+    comments: int = 0
+    forums: int = 0
+    scans: int = 0
+    checks: int = 0
+    bad: int = 0  # refused, kept with their reasons
+
+
+@dataclass(kw_only=True)
+class _Batch:
+    """Result for one batch, or sums of several (counts)."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    refused: dict[int, str] = field(default_factory=dict)
+    done: list[str] = field(default_factory=list)
+    stored: list[Item] = field(default_factory=list)
+    new: list[Item] = field(default_factory=list)  # stored posts and comments that were not in the database
+
+
+class ForumSink(Sink):
+    """Stores forum records in the (open) database, `batch` items per transaction.
+
+    `after` is called with the stored items, then `arrived` with the posts and comments that were new. Redis's errors in `after`
+    are raised: the batch comes again. Any other exception of `after` is logged, and the items leave the stream: they are stored,
+    and a failing hook must not block later items.
+    """
+
+    def __init__(
+        self, database: Database, *, batch: int = 1000, after: After | None = None, arrived: After | None = None
+    ) -> None:
+        self.batch = batch
+        self.totals = _Batch()
+        self._database, self._after, self._arrived = database, after, arrived
+        self._last = _Batch()
+
+    def store(self, payloads: Sequence[bytes]) -> Stored:
+        """Validate and store one batch; when this returns, it is committed. Raises StorageError, `redis.RedisError`."""
+        self._last = last = _store(self._database, payloads)
+        for hook, items in ((self._after, last.stored), (self._arrived, last.new)):
+            if hook and items:
+                _notify(hook, items)
+        return Stored(last.refused, last.done)
+
+    def settled(self) -> None:
+        """Add the last batch to the totals."""
+        self.totals.counts.update(self._last.counts, batches=1)
+
+
+def drain(
+    stream: ItemStream,
+    database: Database,
+    *,
+    batch: int = 1000,
+    budget_s: float = 30.0,
+    after: After | None = None,
+    arrived: After | None = None,
+) -> WriteReport:
+    """Move the stream into the (open) database until it is empty or `budget_s` seconds are spent; at least one batch is moved.
+
+    Raises StorageError when the database fails and `redis.RedisError` when Redis does: unsettled items are still in the stream.
+    """
+    started, token = time.monotonic(), new_token()
+    sink = ForumSink(database, batch=batch, after=after, arrived=arrived)
+    try:
+        outcome = loop.drain(stream, sink, token, loop.Consumed(), lambda: time.monotonic() >= started + budget_s)
+    finally:
+        loop.unlock(stream, token)
+    return WriteReport(outcome=outcome, **sink.totals.counts)
+
+
+def _store(database: Database, payloads: Sequence[bytes]) -> _Batch:
+    batch = _Batch()
+    good: list[tuple[int, Item]] = []
+    for place, payload in enumerate(payloads):
+        try:
+            item = parse(payload)
+        except InvalidItem as error:
+            batch.refused[place] = str(error)
+            if task := task_of_scan(payload):  # the scan has ended all the same: its forum must be seeded again
+                batch.done.append(task)
+        else:
+            good.append((place, item))
+    written = Written()
+    refused = {one.place: one.reason for one in database.write([item for _, item in good], written)} if good else {}
+    for number, (place, item) in enumerate(good):
+        if number in refused:
+            batch.refused[place] = refused[number]
+        elif number not in written.dropped:
+            batch.stored.append(item)
+            if isinstance(item, Post | Comment) and (key := (type(item), item.site, item.id)) in written.new:
+                batch.new.append(item)
+                written.new.discard(key)  # of several states of one item the first
+            batch.counts[_COUNTED[type(item)]] += 1
+        if isinstance(item, Scan):
+            batch.done.append(scan_task(item.site, item.forum_id, item.mode))
+    batch.counts["bad"] = len(batch.refused)
+    return batch
+
+
+def _notify(after: After, items: Sequence[Item]) -> None:
+    try:
+        after(items)
+    except redis.RedisError:
+        raise
+    except Exception:
+        logger.exception("a hook failed for %d stored items; the items themselves are stored", len(items))
+
 
 MOST_FORUMS = 10_000
 """Limit of a site's forums from its index: each one costs every round of seeding, also the rounds of other sites."""
@@ -139,9 +283,6 @@ def _of_check(check: Check) -> Spending:
     )
 
 
-logger = logging.getLogger(__name__)
-
-
 def remember(client: redis.Redis, items: Sequence[Item]) -> None:
     """Store the records and marks that follow from these stored items. Idempotent.
 
@@ -210,68 +351,7 @@ class Lateness:
         return self._watched[site]
 
 
-class AnotherDatabase(StorageError):
-    """This process has another database than its fleet; the message names the variable and the value that it needs."""
-
-
-def claim(client: redis.Redis, database: Database) -> None:
-    """Claim the database for the fleet. Raises AnotherDatabase; then nothing was made or changed in it."""
-    if DatabaseClaim(client).holder() is None:
-        database.recall(client)
-    if (theirs := DatabaseClaim(client).take(database.found_identity() or "", place_of(database.engine.url))) is not None:
-        raise _another(database, theirs)
-
-
-def check_claim(client: redis.Redis, database: Database) -> None:
-    """Raise AnotherDatabase if the fleet has claimed another one; claims nothing itself."""
-    holder = DatabaseClaim(client).holder()
-    if holder is not None and database.found_identity() != holder[0]:
-        raise _another(database, holder[1])
-
-
-def _another(database: Database, theirs: str) -> AnotherDatabase:
-    which = theirs or "the one that items were stored in before"
-    file = "; a file serves one machine: several need a PostgreSQL or MySQL" if FILE_OF in theirs else ""
-    return AnotherDatabase(
-        f"this fleet stores into {which}, so nothing is stored in {place_of(database.engine.url)}: set TRAWL_DATABASE_URL to"
-        f" the fleet's database{file}; or make this one the fleet's, on purpose: trawl db move"
-    )
-
-
-_EVERY_S = 600.0
-_next: dict[str, float] = {}  # by database: time of the next pruning in this process, by its monotonic clock
-
-
-def prune_events(database: Database) -> None:
-    """Drop old events, at most once in ten minutes. Raises StorageError, and ConfigError for a wrong TRAWL_EVENTS_DAYS."""
-    now = time.monotonic()
-    if now >= _next.get(database.name, 0.0):
-        _next[database.name] = now + _EVERY_S
-        if dropped := EventLog(database).prune(Events.read().events_days):
-            logger.info("%s: the events of %d transactions were older than TRAWL_EVENTS_DAYS", database.name, dropped)
-
-
-_lateness: dict[str, Lateness] = {}
-_databases: dict[str, Database] = {}  # of this process: opening a database costs more than a small batch
-
-
-def opened(client: redis.Redis, url: str) -> Database:
-    """Return the fleet's database at `url`, kept open for the next task of this process. Raises StorageError."""
-    if known := _databases.get(url):
-        claim(client, known)
-        return known
-    database = Database.from_url(url)
-    try:
-        claim(client, database)
-        claim(client, database.open())  # another writer may have been faster, where both found no tables
-    except StorageError:
-        database.close()
-        raise
-    database.rechecks = _rechecks
-    database.removed = lambda: removed_sites(client)
-    sites, _wrong = load_all()
-    database.describe_sites({site.name: (site.profile, str(site.base_url)) for site in sites})
-    return _databases.setdefault(url, database)
+_lateness = lru_cache(maxsize=1)(Lateness)  # of the database that this process has open
 
 
 def _rechecks(site: str) -> Rechecks:
@@ -281,13 +361,6 @@ def _rechecks(site: str) -> Rechecks:
     except SiteError:
         return Rechecks()
     return Rechecks(until_s=schedule.recheck_days * 86_400, min_interval_s=schedule.min_interval_s)
-
-
-def forget(url: str) -> None:
-    """Close the database, so that the next task opens it again: it may have been moved or restored."""
-    _lateness.pop(url, None)
-    if broken := _databases.pop(url, None):
-        broken.close()
 
 
 def store(client: redis.Redis, services: Iterable[str], *, budget_s: float = 10.0) -> dict[str, WriteReport]:
@@ -305,16 +378,17 @@ def store(client: redis.Redis, services: Iterable[str], *, budget_s: float = 10.
 
     try:
         database = opened(client, url)
+        database.rechecks, database.removed = _rechecks, partial(removed_sites, client)
         ours = streams_of(FORUM_WRITER, CrawlRecords(client).all(), services)
         streams = {service: ItemStream(client, keys) for service, keys in ours.items()}
-        late = _lateness.setdefault(url, Lateness(database))
+        late = _lateness(database)
         reports = {
             service: drain(stream, database, budget_s=budget_s, after=after, arrived=lambda items: late.count(client, items))
             for service, stream in streams.items()
         }
-        prune_events(database)
-        store_members(client, database)  # last, as the next one: they must never keep items waiting
+        store_members(client, database)  # last, as the next ones: they must never keep items waiting
         log_fleet_notes(client, database)
+        prune(database)
         troubles.report(writer, [])
         return reports
     except StorageError as error:

@@ -17,6 +17,7 @@ from demo.forum.process import ForumProcess
 from forums.scheduling.seeding import seed
 from forums.storage import Database
 from forums.storage.schema.tables import posts
+from forums.writer import fleet_database
 from forums.writer import store as writer
 from redis_components.admin.inspector import snapshot
 from redis_components.keys import CrawlKeys, limits_key
@@ -72,7 +73,7 @@ def test_a_crawl_whose_redis_and_database_are_lost_goes_on_from_its_backup_and_n
                 process.kill()
                 process.wait()
         redis_client.flushall()
-        writer.forget(f"sqlite:///{tmp_path / 'data' / 'trawl.sqlite'}")
+        fleet_database.forget(f"sqlite:///{tmp_path / 'data' / 'trawl.sqlite'}")
         for file in (tmp_path / "data").glob("trawl.sqlite*"):
             file.unlink()
 

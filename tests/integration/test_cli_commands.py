@@ -23,7 +23,8 @@ from forums.sites import sites_dir
 from forums.state.forum_states import ForumState, ForumStates, Ledger, Purpose, Spending
 from forums.storage import Database, Item, parse
 from forums.storage.database import VERSION
-from forums.writer.store import forget, store
+from forums.writer.fleet_database import forget
+from forums.writer.store import store
 from redis_components.items.stream import ItemStream, Refusal
 from redis_components.keys import CrawlKeys
 from redis_components.server.untrusted_values import server_time

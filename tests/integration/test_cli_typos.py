@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from forums.storage import Database, parse
-from forums.writer.store import forget
+from forums.writer.fleet_database import forget
 from redis_components.errors import did_you_mean, unknown_name
 from redis_components.keys import CrawlKeys
 from tests.support.items import post, wire

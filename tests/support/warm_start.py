@@ -57,7 +57,7 @@ FLEET = (
 CRAWLS = (*SCRAPY, *FRONTIER, *FORUMS, *FLEET, "lxml.html", "itemadapter")
 PROGRAMS = (
     *("celery.bin.celery", "celery.bin.worker", "celery.bin.beat", "typer", "rich.console"),
-    *("forums.overview.model", "forums.storage", "forums.writer.drain", "redis_components.items.stream"),
+    *("forums.overview.model", "forums.storage", "forums.writer.store", "redis_components.items.stream"),
     *FLEET,
     *preload(),
 )

@@ -16,7 +16,8 @@ from forums.state.database_state import DatabaseClaim
 from forums.state.keys import ForumFleetKeys
 from forums.storage import Database, posts
 from forums.storage.engine import place_of
-from forums.writer.store import AnotherDatabase, forget, opened, store
+from forums.writer.fleet_database import AnotherDatabase, forget, opened
+from forums.writer.store import store
 from redis_components.items.stream import ItemStream
 from redis_components.keys import CrawlKeys
 from tests.support.items import post, wire

@@ -17,7 +17,7 @@ from forums.storage import Database, StorageError, comments, parse, posts
 from forums.storage.read.event_reader import EventLog
 from forums.storage.schema.tables import metadata
 from forums.storage.write.changes import BEGINNING
-from forums.writer.drain import Outcome, drain
+from forums.writer.store import Outcome, drain
 from redis_components.items.stream import ItemStream, newest, replay
 from redis_components.keys import CrawlKeys
 from tests.integration.storage.test_migrations import differences, make_old

@@ -10,8 +10,7 @@ import redis
 from forums.state.database_state import BOUNDS_S, PublicationDelays
 from forums.state.keys import ForumFleetKeys
 from forums.storage import Database, Item
-from forums.writer.drain import drain
-from forums.writer.store import Lateness
+from forums.writer.store import Lateness, drain
 from monitoring.metrics.exposition import text_of
 from monitoring.source import Source
 from redis_components.items.stream import ItemStream

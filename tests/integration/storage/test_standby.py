@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from forums.storage import Database, StorageError
-from forums.writer.drain import Outcome, drain
+from forums.writer.store import Outcome, drain
 from redis_components.items.stream import ItemStream
 from tests.integration.storage.test_writer_faults import KEYS, assert_complete, fill, stored
 from tests.support.postgres_server import PostgresServer, StandbyServer, binaries

@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from forums.storage import Database, Item, comments, posts, scans
-from forums.writer.drain import Outcome, WriteReport, drain
+from forums.writer.store import Outcome, WriteReport, drain
 from redis_components.items.stream import ItemStream, newest
 from redis_components.keys import CrawlKeys
 from tests.support.items import at, comment, post, scan, wire

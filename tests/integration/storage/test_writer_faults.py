@@ -19,7 +19,7 @@ import pytest
 import redis
 
 from forums.storage import Database, StorageError, posts
-from forums.writer.drain import Outcome, drain
+from forums.writer.store import Outcome, drain
 from redis_components.items.stream import ItemStream, Settled, newest
 from redis_components.keys import CrawlKeys
 from tests.support import warm_start
@@ -35,7 +35,7 @@ import os, signal, sys, redis
 from redis_components.items.stream import ItemStream
 from redis_components.keys import CrawlKeys
 from forums.storage import Database
-from forums.writer.drain import drain
+from forums.writer.store import drain
 
 class DiesBeforeSettling(ItemStream):
     def settle(self, *batch):
