@@ -118,7 +118,6 @@ _CHANGING = {
 }
 """`backup create` changes nothing, but takes everything with it."""
 _SHOW_WITHOUT_OPTIONS = {"alert", "autoscale", "limit"}
-_CHANGES_WITH_OPTION = {"doctor": "--repair"}
 
 
 def short_help(arguments: Sequence[str]) -> str | None:
@@ -158,4 +157,4 @@ def is_changing(arguments: Sequence[str]) -> bool:
         name = " ".join(words[:count])
         if len(words) >= count and name in _CHANGING:
             return name not in _SHOW_WITHOUT_OPTIONS or any(word[:1] == "-" and word != "--json" for word in words[count:])
-    return _CHANGES_WITH_OPTION.get(words[0], "") in words
+    return False

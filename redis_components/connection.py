@@ -253,7 +253,7 @@ _DIAGNOSES: tuple[tuple[Any, str, str, str], ...] = (
     (exceptions.ResponseError, "(^|of pipeline caused error: )BUSY", "is busy with a running script",
      "wait, or end it with SCRIPT KILL"),
     (exceptions.ResponseError, "WRONGTYPE", "holds something else under one of Trawl's keys ({text})",
-     "trawl doctor names it, trawl doctor --repair sets it aside (all names: docs/reference/redis-keys.md)"),
+     "trawl doctor names it, and the command that renames it (all names: docs/reference/redis-keys.md)"),
     (Exception, "", "answered with an error ({text})", f"check its version (6.2 or newer) and the database number in {_URL}"),
 )  # fmt: skip
 """Kind of error, words of the server, fault, fix. The narrow kinds come first: most of them are ConnectionErrors, too."""

@@ -99,9 +99,7 @@ class _OfCrawls:
                 if "WRONGTYPE" not in str(error):
                     raise
                 found[name] = None
-                complain(
-                    f"{name}: a key has another type than Trawl's: trawl doctor names it, trawl doctor --repair sets it aside"
-                )
+                complain(f"{name}: a key has another type than Trawl's: trawl doctor names it, and the command that renames it")
         return found
 
 

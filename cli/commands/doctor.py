@@ -21,7 +21,7 @@ from cli.views.options import AsJson
 from cli.views.output import counted, print_json
 from cli.views.tables import echo_indented
 from redis_components import __version__
-from redis_components.embedded import data_dir, redis_url
+from redis_components.embedded import data_dir
 from redis_components.errors import TrawlError
 from redis_components.server.printable import in_words
 from redis_components.server.untrusted_values import server_time
@@ -31,8 +31,7 @@ from workers.fleet.sizes import declared_fleet
 from workers.node.heartbeat import clock_problem, disk_problems
 from workers.node.worker_setup import broker_of
 from workers.overview import OverviewReader, calm, problems
-from workers.state.keys import FleetKeys
-from workers.state.quarantine import Foreign, find, set_aside
+from workers.state.quarantine import find
 from workers.state.registry import Registry
 
 State = Literal["ok", "note", "bad"]
@@ -100,18 +99,17 @@ def _of_application(what: str, check: Callable[[], Iterable[Finding]]) -> Iterat
         yield Verdict(what, one.state, one.sentence, one.fix)
 
 
-def of_redis(*, repair: bool) -> Iterator[Verdict]:
+def of_redis() -> Iterator[Verdict]:
     """Yield all checks that need Redis; one verdict where there is none."""
     try:
         url = running_url()
-        if url is None and not repair:
+        if url is None:
             yield Verdict("Redis", "note", "none runs here: `trawl up` starts one, or set TRAWL_REDIS_URL")
             return
-        url = url or redis_url()
         with redis_client(impatient(url, 5.0)) as client:
             yield from _server(client, masked(url))
             yield from _clock(client)
-            yield from _foreign(client, repair=repair)
+            yield from _foreign(client)
             yield from _fleet(client)
     except TrawlError as error:
         yield Verdict("Redis", "bad", str(error))
@@ -132,27 +130,16 @@ def _clock(client: redis.Redis) -> Iterator[Verdict]:
         yield Verdict("clock", "ok", "this machine's clock agrees with Redis's")
 
 
-def _foreign(client: redis.Redis, *, repair: bool) -> Iterator[Verdict]:
+def _foreign(client: redis.Redis) -> Iterator[Verdict]:
     services = dict.fromkeys((*declared_fleet(client), *Registry(client).desired()))
     found = find(client, services, threads=True)
     if not found:
         yield Verdict("data", "ok", "everything in the fleet's keys can be read")
         return
-    if not repair:
-        yield from _named(found)
-        return
-    done = [one for one in found if set_aside(client, one)]
-    kept = f"{FleetKeys().aside()} (HGETALL) and the keys that begin with {FleetKeys().aside_key('')}"
-    yield Verdict("data", "ok", f"{len(done)} foreign values were set aside, into {kept}")
-    yield from _named(find(client, services, threads=True))
-
-
-def _named(found: list[Foreign]) -> Iterator[Verdict]:
-    fix = "trawl doctor --repair sets it aside; nothing is deleted"
     for one in found[:SHOWN]:
-        yield Verdict("data", "bad", str(one), fix)
+        yield Verdict("data", "bad", str(one), one.fix)
     if len(found) > SHOWN:
-        yield Verdict("data", "bad", f"and {len(found) - SHOWN} more foreign values", fix)
+        yield Verdict("data", "bad", f"and {len(found) - SHOWN} more foreign values")
 
 
 def _fleet(client: redis.Redis) -> Iterator[Verdict]:
@@ -188,26 +175,19 @@ def _broker(redis_url: str) -> Iterable[Verdict]:
     return [Verdict("broker", "ok", "takes a connection")]
 
 
-def doctor(
-    repair: Annotated[
-        bool, typer.Option("--repair", help="Set foreign values in Trawl's Redis keys aside; nothing is deleted.")
-    ] = False,
-    as_json: AsJson = False,
-) -> int:
+def doctor(as_json: AsJson = False) -> int:
     """Check Redis, its data, the broker, clocks, the database, disks, permissions and site files; show what to do.
 
-    Without `--repair` the command is read-only. **bad**: something does not work, or is not safe (exit code 1). **note**:
-    something works, but may fail later. `--repair` moves foreign values in Trawl's keys into `trawl:fleet:aside`, and renames
-    keys of a wrong type to names below it.
+    The command is read-only. **bad**: something does not work, or is not safe (exit code 1). **note**: something works, but may
+    fail later. A foreign value in Trawl's keys is named with the command of `redis-cli` that removes it.
 
     **Examples:**
 
         trawl doctor
-        trawl doctor --repair
         trawl doctor --json | jq '.[] | select(.state == "bad")'
     """
     own = [(what, partial(_of_application, what, check)) for what, check in application().checks().items()]
-    return show_verdicts([*of_redis(repair=repair), *each([*CHECKS, *own])], as_json)
+    return show_verdicts([*of_redis(), *each([*CHECKS, *own])], as_json)
 
 
 def each(checks: Iterable[tuple[str, Callable[[], Iterable[Verdict]]]]) -> Iterable[Verdict]:

@@ -1,7 +1,7 @@
 """Parses values written by other processes. Bad values are skipped; the rest is still read.
 
 Each reader of the fleet's records uses these functions. Skipped values are found by `workers.state.quarantine`, which checks
-by the same functions: `trawl status` shows them, `trawl doctor --repair` sets them aside.
+by the same functions: `trawl status` shows them, `trawl doctor` the command that removes each.
 
 `JsonRecord` gives a dataclass its line of JSON; `RecordStore` reads the fields of a hash, and replaces one that was read there:
 of several processes that read the same, one writes.

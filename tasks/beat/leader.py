@@ -255,7 +255,7 @@ class LeaderScheduler(Scheduler):
             names = f"{message} ({error})"
         self._trouble["a key"] = names
         logger.error(
-            "beat: sends nothing, because of foreign values in Redis: %s; `trawl doctor --repair` sets them aside", names
+            "beat: sends nothing, because of foreign values in Redis: %s; `trawl doctor` has the commands that remove them", names
         )
 
     def _away(self, what: str, message: str, how: str = "is away") -> None:

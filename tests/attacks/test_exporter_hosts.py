@@ -148,4 +148,4 @@ def test_it_is_ready_while_nothing_needs_attention_and_a_problem_is_one_line_wha
     with served(source, LOOPBACK) as port:
         status, text = ask(port, "localhost", "/readyz")
     assert status == 503
-    assert text == "nodes cannot be read (<b>\\n\\x1b[2J): trawl doctor --repair sets foreign keys aside\n"
+    assert text == "nodes cannot be read (<b>\\n\\x1b[2J): trawl doctor names foreign keys\n"

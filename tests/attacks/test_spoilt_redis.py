@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
+from ast import literal_eval
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from redis_components.keys import CrawlKeys
 from tests.attacks.spoiling import HASHES, LISTS_OF, STRINGS, cases, furnish
 from tests.support.redis_server import RedisServer
 from workers.state.keys import FleetKeys
-from workers.state.quarantine import find, set_aside
+from workers.state.quarantine import find
 from workers.state.registry import Registry
 
 PARTS = ("exporter", "status", "screen", "forums", "beat", "reconcile")
@@ -93,7 +95,7 @@ def test_beat_does_not_take_a_spoilt_key_for_a_redis_that_is_away(outcomes: list
     said = {one["case"]: one["beat"]["said"] for one in outcomes if any("away" in line for line in one["beat"]["said"])}
     assert said == {}
     [fences] = [one for one in outcomes if one["key"] == FleetKeys().fences() and one["case"].endswith(": list")]
-    assert any(FleetKeys().fences() in line and "trawl doctor --repair" in line for line in fences["beat"]["said"])
+    assert any(FleetKeys().fences() in line and "trawl doctor" in line for line in fences["beat"]["said"])
 
 
 def test_the_screen_shows_no_escape_sequence(outcomes: list[dict[str, Any]]) -> None:
@@ -114,35 +116,29 @@ def spoilt(redis_client: redis.Redis, redis_url: str, tmp_path: Path, monkeypatc
     return redis_client
 
 
-def test_doctor_sets_aside_what_is_foreign_and_deletes_nothing(spoilt: redis.Redis, capfd: pytest.CaptureFixture[str]) -> None:
+def test_doctor_names_what_is_foreign_and_each_command_that_it_prints_removes_it(
+    spoilt: redis.Redis, capfd: pytest.CaptureFixture[str]
+) -> None:
     keys = FleetKeys()
     assert trawl(["doctor"]) == 1
     said = capfd.readouterr().out
     for named in (f"{keys.desired()}, field forum_detail: 'abc'", keys.autoscale(), "evil/1", keys.errors(), "forum_detail/0"):
         assert named in said
-    trawl(["doctor", "--repair"])
-    assert "6 foreign values were set aside" in capfd.readouterr().out
+    found = find(spoilt, ["forum_list", "forum_detail"], threads=True)
+    assert len(found) == 6
+    for one in found:
+        program, *words = shlex.split(one.fix)
+        assert program == "redis-cli"
+        if words[0] == "--quoted-input":
+            words = [words[1], words[2], literal_eval(f"b{words[3]}")]
+        spoilt.execute_command(*words)
     assert find(spoilt, ["forum_list", "forum_detail"], threads=True) == []
-    kept = spoilt.hgetall(keys.aside())
-    assert sorted(kept.values()) == [b"\x00\xff", b"abc", b"garbage", b"\xc1"]
-    renamed = sorted(spoilt.scan_iter(f"{keys.aside()}:*"))
-    assert [spoilt.get(name) for name in renamed] == [b"garbage", b"5|nobody"]
     assert Registry(spoilt).desired() == {"forum_list": 1}, "the neighbour is there"
     trawl(["doctor", "--json"])
     assert not [one for one in json.loads(capfd.readouterr().out) if one["what"] == "data" and one["state"] != "ok"]
 
 
-def test_doctor_leaves_alone_what_was_put_right_meanwhile(spoilt: redis.Redis) -> None:
-    found = find(spoilt, ["forum_list", "forum_detail"])
-    registry = Registry(spoilt)
-    registry.set_desired("forum_detail", 2)
-    spoilt.delete(FleetKeys().autoscale())
-    outcomes = {str(one.field or one.key): set_aside(spoilt, one) for one in found}
-    assert outcomes["b'forum_detail'"] is outcomes[FleetKeys().autoscale()] is False
-    assert registry.desired()["forum_detail"] == 2
-
-
-def test_doctor_sets_aside_each_key_of_another_type_that_a_command_stops_at(
+def test_doctor_names_each_key_of_another_type_that_a_command_stops_at(
     redis_client: redis.Redis, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in (("TRAWL_REDIS_URL", redis_url), ("TRAWL_DATA_DIR", tmp_path), ("TRAWL_SITES_DIR", tmp_path)):
@@ -150,7 +146,7 @@ def test_doctor_sets_aside_each_key_of_another_type_that_a_command_stops_at(
     furnish(redis_client)
     fleet = ForumFleetKeys()
     wrong = {
-        *(fleet.aside(), fleet.audit(), fleet.dead_messages(), fleet.output_troubles(), LISTS.all_limits(), LISTS.lanes()),
+        *(fleet.audit(), fleet.dead_messages(), fleet.output_troubles(), LISTS.all_limits(), LISTS.lanes()),
         *(LISTS.ready(), LISTS.later_requests(), LISTS.overflow(), LISTS.overflow_order(), LISTS.fed_ids(), LISTS.robots()),
         *(LISTS.fed_waiting(), LISTS.notes(), LISTS.validators(), LISTS.older_validators()),
     }
@@ -158,8 +154,3 @@ def test_doctor_sets_aside_each_key_of_another_type_that_a_command_stops_at(
         redis_client.set(key, "garbage")
     redis_client.hset(fleet.desired(), "forum_detail", "abc")
     assert wrong <= {one.key for one in find(redis_client, ["forum_list"])}
-    trawl(["doctor", "--repair"])
-    assert find(redis_client, ["forum_list", "forum_detail"]) == []
-    renamed = (name.decode().removeprefix(f"{fleet.aside()}:") for name in redis_client.scan_iter(f"{fleet.aside()}:*"))
-    assert {name.rpartition(":")[0] for name in renamed} == wrong
-    assert list(redis_client.hgetall(fleet.aside()).values()) == [b"abc"], "kept, though the key for it was foreign, too"

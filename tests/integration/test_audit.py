@@ -136,7 +136,6 @@ def test_every_changing_command_exists() -> None:
     assert is_changing(["scale", "a=1"])
     assert is_changing(["dead", "purge", "--yes"])
     assert is_changing(["dead", "items", "replay"])
-    assert is_changing(["doctor", "--repair"])
     assert not is_changing([])
     assert not is_changing(["schedule", "list"])
     assert not is_changing(["limit", "--json"])

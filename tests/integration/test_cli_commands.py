@@ -603,5 +603,5 @@ def test_a_dead_letter_key_of_another_type_keeps_no_other_service_from_its_lette
         assert (said.code, said.err.count("\n")) == (1, 1), arguments
         assert "forum_list: a key has another type than Trawl's: trawl doctor names it" in said.err
     assert "trawl doctor" not in trawl("dead", "--spider", "forum_detail").err
-    trawl("doctor", "--repair")
+    redis_client.delete(LISTS.dead(), LISTS.bad_items())
     assert trawl("dead").code == 0

@@ -45,13 +45,13 @@ def calm(view: Overview) -> str:
 
 def _redis(view: Overview) -> Iterator[Problem]:
     for part, why in view.unreadable.items():
-        yield Problem(what=f"{part} cannot be read ({why})", fix="trawl doctor --repair sets foreign keys aside")
+        yield Problem(what=f"{part} cannot be read ({why})", fix="trawl doctor names foreign keys")
     yield from view.server
     yield from view.troubles
     if view.foreign:
         number = len(view.foreign)
         records = f"{number:,} records in Redis are not Trawl's and were left out" if number > 1 else "a record was left out"
-        yield Problem(what=f"{records} ({view.foreign[0]})", fix="trawl doctor --repair sets them aside, and deletes nothing")
+        yield Problem(what=f"{records} ({view.foreign[0]})", fix="trawl doctor names each, with the command that removes it")
 
 
 def _beat(view: Overview) -> Iterator[Problem]:

@@ -295,20 +295,6 @@ class FleetKeys(NamespaceKeys):
         """
         return f"{self.prefix}:ended_members"
 
-    def aside(self) -> str:
-        """HASH: values that were not Trawl's and were taken out of its keys (`<key> <field> <epoch ms>` -> the value).
-
-        Written by `trawl doctor --repair` (`foreign_aside.lua`); read by people.
-        """
-        return f"{self.prefix}:aside"
-
-    def aside_key(self, key: str) -> str:
-        """HASH, LIST, SET, STRING, ZSET: a key that had another type than Trawl's, under its new name.
-
-        Renamed by `trawl doctor --repair`; read by people.
-        """
-        return f"{self.prefix}:aside:{key}"
-
     def writable(self) -> str:
         """STRING with TTL: written to learn whether Redis takes writes again after it has refused them.
 

@@ -1,4 +1,4 @@
-"""Finds values in the fleet's Redis keys that Trawl did not write, reports them by key, field and value, and moves them aside.
+"""Finds values in the fleet's Redis keys that Trawl did not write, reports them by key, field and value.
 
 Readers skip such values and go on (`redis_components.server.untrusted_values`); this module reports them. Each field is
 checked by the function that its reader uses, so both agree.
@@ -7,6 +7,7 @@ checked by the function that its reader uses, so both agree.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -26,7 +27,6 @@ from redis_components.server.untrusted_values import (
     hash_at,
     number,
     readable,
-    server_time,
     whole,
 )
 from redis_components.start_tasks.seeding import mark_of
@@ -38,7 +38,6 @@ from .group_runs import GroupRuns
 from .history import Run
 from .holds import Breakers
 from .jobs import Jobs
-from .keys import script
 from .nodes import node_of
 from .records import ErrorRecord, parse_slot, slot_name
 from .registry import crawler_of, size_of
@@ -70,6 +69,14 @@ class Foreign:
         value = f"{as_text(self.value)[:SHOWN]!r}{'…' if len(self.value) > SHOWN else ''} " if self.value else ""
         return f"{self.key}{where}: {value}{self.reason}"
 
+    @property
+    def fix(self) -> str:
+        """The command of redis-cli that removes the field, or gives the key another name; for a shell."""
+        if self.field is None:
+            return f"redis-cli RENAME {shlex.quote(self.key)} {shlex.quote(f'{self.key}:foreign')}"
+        field = "".join(chr(one) if 32 < one < 127 and chr(one) not in "\"'\\" else f"\\x{one:02x}" for one in self.field)
+        return f"redis-cli --quoted-input HDEL {shlex.quote(self.key)} '\"{field}\"'"
+
 
 def find(client: redis.Redis, services: Iterable[str], *, threads: bool = False) -> list[Foreign]:
     """Return all foreign values in the keys of the fleet and of its services' crawls. Raises `redis.RedisError`.
@@ -99,31 +106,9 @@ def find(client: redis.Redis, services: Iterable[str], *, threads: bool = False)
     return [*found, *_endless(client, locks)]
 
 
-def set_aside(client: redis.Redis, one: Foreign) -> bool:
-    """Move a value to `FleetKeys.aside`, a whole key to `FleetKeys.aside_key`; return False if it is gone already.
-
-    Nothing is deleted. Raises `redis.RedisError`.
-    """
-    keys, at_ms = FleetKeys(), round(server_time(client) * 1000)
-    name = b"%s %s %d" % (one.key.encode(), one.field or b"", at_ms)
-    if one.field is not None:
-        args = {"field": one.field, "expected": one.value, "name": name}
-        return bool(script("foreign_aside")(client, {"home": one.key, "aside": keys.aside()}, args))
-    if one.value:
-        client.hset(keys.aside(), mapping={name: one.value})
-        return bool(client.lrem(one.key, 1, one.value))  # type: ignore[arg-type]  # as above
-    try:
-        return bool(client.renamenx(one.key, f"{keys.aside_key(one.key)}:{at_ms}"))
-    except redis.ResponseError as error:
-        if "no such key" in str(error):
-            return False
-        raise
-
-
 def _types(fleet: FleetKeys, crawls: Iterable[CrawlKeys]) -> dict[str, tuple[str, ...]]:
     """Return every key with a fixed name, and its allowed types."""
-    types: dict[str, tuple[str, ...]] = {fleet.aside(): HASH}  # first: foreign values are moved there
-    types |= {fleet.samples(step): HASH for step in ("minute", "hour")} | _fixed(fleet)
+    types: dict[str, tuple[str, ...]] = {fleet.samples(step): HASH for step in ("minute", "hour")} | _fixed(fleet)
     for keys in crawls:
         types |= _fixed(keys) | dict.fromkeys(keys.turn_keys, ZSET) | {keys.ready(): QUEUE}
         types.pop(keys.fingerprints())  # of any type, by a dupefilter of the project's own

@@ -56,11 +56,11 @@ STOP, PAUSE = Hold(word=HoldKind.STOP, at=NOW), Hold(word=HoldKind.PAUSE, at=NOW
 GIVEN_UP = replace(CRAWLER, state=CrawlerState.CRASH_LOOPING, note="6 failures in a row", error="no key")
 FAULTS: dict[str, tuple[Overview, str, str, bool]] = {
     "Redis": (Overview(failure="Redis is not running: start it"), "Redis is not running", "start it", True),
-    "a part": (replace(WELL, unreadable={"nodes": "WRONGTYPE"}), "nodes cannot be read (WRONGTYPE)", "doctor --repair", True),
+    "a part": (replace(WELL, unreadable={"nodes": "WRONGTYPE"}), "nodes cannot be read (WRONGTYPE)", "trawl doctor", True),
     "a record": (
         replace(WELL, foreign=(Foreign(key="k", field=b"f", value=b"v", reason="is odd"),)),
         "k, field f: 'v' is odd",
-        "trawl doctor --repair",
+        "trawl doctor",
         True,
     ),
     "eviction": (replace(WELL, server=(Finding(name="eviction", what="may evict", fix="set it"),)), "may evict", "set it", True),
