@@ -82,7 +82,8 @@ def scrapy_settings() -> Mapping[str, object]:
 
 
 def check() -> None:
-    """Check the database's URL. Raises ConfigError."""
+    """Check the folder of site files, and the database's URL. Raises ConfigError."""
+    _sites_dir()
     if variable("TRAWL_DATABASE_URL"):  # loading SQLAlchemy takes 0.2 s
         from forums.storage.database import check_url
 

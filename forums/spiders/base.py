@@ -31,6 +31,7 @@ from forum_reader.reading.parse_body import TooMuchHere, strictly
 from forum_reader.reading.read_page import read as read_by_file
 from forums.breaker.middleware import watch_of
 from forums.breaker.state import is_given_up, open_breaker
+from forums.environment import Sites
 from forums.records import FORUM_WRITER
 from forums.records.stored import NEWEST_FIELDS, Marks, PostTask
 from forums.records.tasks_and_items import encode, file_digest, is_wide, read_marks, thread_id
@@ -159,7 +160,8 @@ class ForumSpider(RedisSpider):
 
     @classmethod
     def update_settings(cls, settings: BaseSettings) -> None:
-        """Add the middlewares of the forums to those of the project."""
+        """Add the middlewares of the forums to those of the project. Raises ConfigError for the folder of site files."""
+        Sites.read()
         super().update_settings(settings)
         for name, ours in MIDDLEWARES.items():
             settings.set(name, {**ours, **settings.getdict(name)}, priority="spider")
