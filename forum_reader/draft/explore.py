@@ -26,8 +26,6 @@ from .link_groups import (
     is_titled,
     link_groups,
     make_of,
-    shared,
-    titles_of,
     whole_threads,
 )
 from .page_sample import OpenedPage, opened
@@ -124,15 +122,7 @@ class Explorer:
         index = await self._as_index(page)
         if index is None or listed is None:
             return listed or index or await self._of_categories(page)
-        return index if is_of(listed.listed, index.lists) or await self._is_of_others(listed, index) else listed
-
-    async def _is_of_others(self, listed: FoundForum, index: FoundForum) -> bool:
-        """Return True if threads that are on none of the sampled lists belong to another board of the index."""
-        titles = titles_of(listed.listed)
-        if not listed.threads or any(shared(titles, titles_of(one)) for one in index.lists):
-            return False
-        board = await self._board_with(urldefrag(listed.threads[0].url).url, listed.threads[0], index)
-        return board is not index and board.listed.page is not listed.listed.page
+        return index if is_of(listed.listed, index.lists) else listed
 
     async def _holds_threads(self, page: OpenedPage) -> bool:
         """Return True if what looks like posts are rows of a list: each has a link to a thread with the link's title."""

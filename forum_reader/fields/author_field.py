@@ -148,9 +148,8 @@ def _score(paths: BlockPaths, place: Place) -> float:
     if distinct == 1 and len(strings) > 3 and not linked == hinted == 1:
         return 0.0  # a button, a title
     dated = sum(i in paths.marks.dates for i in sample) / len(sample)
-    quoted = sum(paths.in_quote(i) for i in sample) / len(sample)
     score = 0.45 * max(linked, labelled) + 0.25 * hinted + 0.12 * above + (0.2 if marked else 0.0) + 0.25 * paths.presence(place)
-    score += 0.1 * min(1.0, distinct / len(strings) * 2) - 0.8 * dated - 0.6 * quoted
+    score += 0.1 * min(1.0, distinct / len(strings) * 2) - 0.8 * dated
     score -= 0.2 * (sum(map(len, strings)) > 30 * len(strings)) + 0.2 * any(text.count(" ") > 4 for text in strings)
     score -= 0.5 * any(_REPLY.search(paths.names(i) + paths.names(tree.parent[i])) for i in sample)
     score -= 0.6 * sum(_is_mention(paths, i) for i in sample) / len(sample)
@@ -268,7 +267,7 @@ def _in_other_markup(paths: BlockPaths, number: int, signs: Counter[int]) -> int
     for i in paths.authors_in(number):
         if not _may_be_name(paths, i):
             continue
-        score = 0.5 + 0.5 * (paths.tree.sign[i] in signs) + 0.4 * _is_linked(paths, i) - 0.5 * paths.in_quote(i)
+        score = 0.5 + 0.5 * (paths.tree.sign[i] in signs) + 0.4 * _is_linked(paths, i)
         score -= 0.1 * (paths.label(i).count(" ") > 2)
         if score > best_score:
             best, best_score = i, score

@@ -35,7 +35,6 @@ _NUMBER = re.compile(r"\d")
 _ONE_NUMBER = re.compile(r"\W{0,9}[^\W\d]{0,9}\W{0,3}\d[\d.,]*+\W{0,9}[^\W\d]{0,9}\W{0,9}")  # `#12`, `12 posts`, `Posts: 133`
 _OF_DATE = re.compile(r"date|time|when|posted|stamp|age\b", re.IGNORECASE)
 _MOST_DATED = 0.6  # of the blocks
-_PRELUDE = 16  # characters before the word: `Last `, `Dieser Beitrag wurde `
 _LONGEST = 100  # characters around a date that name its meaning
 _LONGEST_WORD = 30
 _LIKELY = 0.25
@@ -82,11 +81,7 @@ def find_edits(paths: BlockPaths, calendar: Calendar, dates: Dates) -> list[date
     """Return the date of each block's last edit; None where the block names none."""
     found: list[datetime | None] = []
     for number in range(paths.count):
-        edits = [
-            i
-            for i in paths.dates_in(number)
-            if i != dates.elements.get(number) and not paths.in_quote(i) and _is_of(paths, i, edit=True)
-        ]
+        edits = [i for i in paths.dates_in(number) if i != dates.elements.get(number) and _is_of(paths, i, edit=True)]
         moments = [moment for moment in calendar.read([paths.marks.dates[i] for i in edits[:5]]) if moment is not None]
         published = dates.published[number]
         later = [moment for moment in moments if published is None or moment >= published]
@@ -104,12 +99,6 @@ def may_be_dates(paths: BlockPaths, authors: dict[int, int]) -> list[str]:
         if len(dated) >= _MOST_DATED * paths.count and len(set(dated)) > 1:
             best = max(best, (named + 1 / sum(map(len, dated)), dated))
     return best[1][:3]
-
-
-def begins_with_edit(text: str) -> bool:
-    """Return True if a text begins with a note of an edit."""
-    match = _EDITED.search(text.lower())
-    return match is not None and match.start() <= _PRELUDE
 
 
 def _score(
@@ -130,7 +119,6 @@ def _score(
     in_order = 0.5 if len(known) < 2 else order(known)
     score = 0.5 * len(known) / paths.count + 0.35 * in_order + 0.08 * exact
     score += 0.05 * share * sum(tree.tag[i] == "time" or "datetime" in tree.attributes[i] for i in sample)
-    score -= 0.7 * share * sum(paths.in_quote(i) for i in sample)
     score -= 0.3 * _follows_author(paths, moments, authors)
     score -= 0.7 * share * sum(_is_of(paths, i, edit=True) or _is_of(paths, i) for i in sample)
     position = share * sum(found[number] - paths.blocks[number].start for number in numbers[:6])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 
 from forum_reader.dates.dates_in_text import LONGEST, spotted
@@ -12,27 +12,21 @@ from forum_reader.readers.block_paths import BlockPaths, Place
 
 from . import post_marks
 from .author_field import name_of
-from .date_field import begins_with_edit
 
 _NUMBER = re.compile(r"#?\d[\d.,:]{0,12}")
-_LONGEST_NOTE = 200  # characters of a note that a post was edited
 _MOST_HAVE = 0.5  # of the blocks
 _MOST_BUTTONS = 40  # characters in one line with author and date
 _MOST_BEFORE = 4  # texts of a body before its date
 _LABEL = 160  # characters of a text that is the same in most posts: `ida replied to: Lamps`
 _NOT_SHOWN = re.compile(r"display\s*:\s*none", re.IGNORECASE)
-_LEAST_POSTS = 3  # to find a text that follows the author
 _LONGEST_FIXED = 1000  # characters of a text below a name
 _MOST_FEET = 5  # elements at the end of a body
 
 
-def find_cuts(
-    paths: BlockPaths, roots: dict[int, int], authors: dict[int, int], dates: dict[int, int]
-) -> tuple[dict[int, list[Range]], dict[int, int]]:
-    """Return the texts of each block that are not the post's, and the element of its signature."""
+def find_cuts(paths: BlockPaths, roots: dict[int, int], authors: dict[int, int], dates: dict[int, int]) -> dict[int, list[Range]]:
+    """Return the texts of each block that are not the post's."""
     tree = paths.tree
     cuts: dict[int, list[Range]] = defaultdict(list)
-    signatures: dict[int, int] = {}
     for number, block in enumerate(paths.blocks):
         cuts[number].extend(block.inner)
         root = roots.get(number)
@@ -40,26 +34,22 @@ def find_cuts(
             if other is not None:
                 cuts[number].extend(_own_texts(tree, other, root))
     for number, root in roots.items():
-        cuts[number].extend(_edit_notes(paths, number, root))
         cuts[number].extend(_heads(tree, root, authors.get(number), dates.get(number)))
         cuts[number].extend(_feet(paths, root, (authors.get(number), dates.get(number))))
     left_out: set[int] = set()
     for place in paths.places[1:]:
-        if all(post_marks.suggests_signature(paths.names(i)) for i in list(place.first.values())[:3]):
-            for number, i in place.first.items():
-                signatures.setdefault(number, i)
         if place.above in left_out:  # with the place around it
             left_out.add(place.path)
             continue
         inside = [
             (number, i) for number, i in place.first.items() if number not in roots or roots[number] < i < tree.end[roots[number]]
         ]
-        if inside and (_is_not_text(paths, inside, authors) or _is_hidden(paths, place) or _is_of_author(paths, place, authors)):
+        if inside and (_is_not_text(paths, inside, authors) or _is_hidden(paths, place)):
             if len(inside) == place.count:
                 left_out.add(place.path)
             for number, i in inside:
                 cuts[number].append((tree.first_text[i], tree.last_text[i]))
-    return cuts, signatures
+    return cuts
 
 
 def _own_texts(tree: PageTree, i: int, root: int | None) -> Iterator[Range]:
@@ -78,19 +68,6 @@ def _own_texts(tree: PageTree, i: int, root: int | None) -> Iterator[Range]:
 
 def _holds(paths: BlockPaths, root: int, marks: tuple[int | None, ...]) -> bool:
     return any(one is not None and root <= one < paths.tree.end[root] for one in marks)
-
-
-def _edit_notes(paths: BlockPaths, number: int, root: int) -> Iterator[Range]:
-    """Yield `Last edited by ida on Nov 21`: the largest element around a date with only such a note."""
-    tree = paths.tree
-    for i in paths.dates_in(number):
-        note = None
-        while root < i < tree.end[root] and tree.size(i) <= _LONGEST_NOTE:
-            if begins_with_edit(paths.string(i)):
-                note = i
-            i = tree.parent[i]
-        if note is not None:
-            yield tree.first_text[note], tree.last_text[note]
 
 
 def _heads(tree: PageTree, root: int, author: int | None, date: int | None) -> Iterator[Range]:
@@ -163,23 +140,6 @@ def _is_hidden(paths: BlockPaths, place: Place) -> bool:
 def _without_name(paths: BlockPaths, number: int, i: int, authors: dict[int, int]) -> str:
     text = paths.string(i)
     return text.replace(name_of(paths, authors[number]), "", 1) if number in authors else text
-
-
-def _is_of_author(paths: BlockPaths, place: Place, authors: dict[int, int]) -> bool:
-    """Return True if a place describes the author: the same text in all posts of an author."""
-    if not all(_has_lines(paths.tree, i) for i in place.first.values()):
-        return False  # a mention within a sentence
-    if len(place.first) < _LEAST_POSTS or not follows_author(paths, place, authors):
-        return False
-    several = Counter(paths.string(authors[number]) for number in place.first if number in authors)
-    enough = sum(count > 1 for count in several.values()) > 1 or max(several.values()) > 2
-    return enough and not any(paths.in_quote(i) for i in place.first.values())
-
-
-def _has_lines(tree: PageTree, i: int) -> bool:
-    """Return True if an element has its lines for itself."""
-    first, last = tree.first_text[i], tree.last_text[i]
-    return first < last and tree.gap[first] > 1 and (last >= len(tree.gap) or tree.gap[last] > 1)
 
 
 def follows_author(paths: BlockPaths, place: Place, authors: dict[int, int]) -> bool:

@@ -27,13 +27,12 @@ class Body:
     texts: Range
     root: int | None
     without: list[Range] = field(default_factory=list)
-    signature: int | None = None
 
 
 def find_bodies(paths: BlockPaths, authors: dict[int, int], dates: dict[int, int]) -> list[Body]:
     """Return the body of each block."""
     roots, several = _roots(paths, authors, dates)
-    cuts, signatures = find_cuts(paths, roots, authors, dates)
+    cuts = find_cuts(paths, roots, authors, dates)
     found = []
     for number, block in enumerate(paths.blocks):
         root = roots.get(number)
@@ -44,7 +43,7 @@ def find_bodies(paths: BlockPaths, authors: dict[int, int], dates: dict[int, int
         else:
             texts = block.texts
         without = [one for one in _merged(cuts[number]) if one[0] < texts[1] and one[1] > texts[0]]
-        found.append(Body(texts, root, without, signatures.get(number)))
+        found.append(Body(texts, root, without))
     return found
 
 

@@ -169,7 +169,7 @@ def post_element(
         named.text = xml_text(by.author)
         when = etree.SubElement(post, "time", {"datetime": moment} if (moment := moment_of(by.date)) else {})
         when.text = xml_text(by.date)
-    if section and (not parent or id_ == "message"):
+    if section and not parent:
         etree.SubElement(post, "h2", {"class": "trawl-section"}).text = xml_text(section)
     body = etree.SubElement(post, "div", {"class": "trawl-text"})
     body.extend(blocks)

@@ -43,7 +43,6 @@ _OF_THREAD = re.compile(
 )
 _LABEL_LENGTH = 40
 _A_DAY = 3  # precision of a date
-_OF_TITLE = re.compile(r"subject|title|betreff|titel|titre|asunto", re.IGNORECASE)
 _LARGE = frozenset({"p", "br", "table", "div", "ul", "ol", "blockquote", "pre", "form"})
 _LABEL = re.compile(r"\s*[^\W\d_][^:：\n]{0,20}[:：]")
 _LONE_LABEL = re.compile(r"\s{0,20}[^\W\d_][^:：\n]{0,20}")
@@ -80,16 +79,14 @@ class _Line:
 
 
 class Message(NamedTuple):
-    """The first message of a page: its fields, the lines of its text, the answered message's id, its title where this stands
-    before its text; `rows`: of other messages behind
-    it; `is_of_rows`: one of these has the message's title; `others`: further lines with an author and a date.
+    """The first message of a page: its fields, the lines of its text, the answered message's id; `rows`: of other messages
+    behind it; `is_of_rows`: one of these has the message's title; `others`: further lines with an author and a date.
     """
 
     author: str
     date: str
     blocks: list[Any]
     parent: str | None
-    title: str | None
     rows: int
     is_of_rows: bool
     others: int
@@ -112,10 +109,6 @@ def find_message(root: Any, titles: Sequence[str | None] = ()) -> Message | None
     blocks, parent, end = _text_behind(lines, last)
     if not blocks:
         return None
-    title = _title_before(blocks, root)
-    if title is not None:
-        titles = (*titles, title)
-        blocks = blocks[1:]
     behind = [line for line in lines[end:] if isinstance(line, _Line)]
     rows = [letters for line in behind if (letters := _letters(_title_in(line)))]
     own = tuple(letters for title in titles if (letters := _letters(title or "")))
@@ -130,7 +123,7 @@ def find_message(root: Any, titles: Sequence[str | None] = ()) -> Message | None
         place = other[2] + 1
         start = _letters(lines[other[2]].text)
         others += not any(start.startswith(one) for one in (*own, *rows))
-    return Message(author, date, blocks, parent, title, len(rows), is_of_rows and bool(rows), others)
+    return Message(author, date, blocks, parent, len(rows), is_of_rows and bool(rows), others)
 
 
 def message(root: Any, found: Message | None = None) -> bool:
@@ -139,7 +132,7 @@ def message(root: Any, found: Message | None = None) -> bool:
     if found is None:
         return False
     by = Signature(found.author, None, found.date, 0, is_wiki=False)
-    post = post_element(found.blocks, "message", by, parent=found.parent, section=found.title)
+    post = post_element(found.blocks, "message", by, parent=found.parent)
     body = next(root.iter("body"), root)
     heading = next((one for one in body.iter("h1", "h2", "h3") if "".join(one.itertext()).strip()), None)
     for child in list(body):
@@ -155,15 +148,6 @@ def _is_titled(block: Any, titles: tuple[str, ...]) -> bool:
     if _OF_THREAD.match(text):
         return True
     return len(text) <= _MOST_BYLINE and _letters(text).startswith(titles) and spotted(text[-LONGEST:]) is not None
-
-
-def _title_before(blocks: list[Any], root: Any) -> str | None:
-    """Return the first line of a text where it is the title that the form for answers has, too."""
-    if len(blocks) < 2:
-        return None
-    line = " ".join("".join(blocks[0].itertext()).split())
-    fields = (one.get("value") or "" for one in root.iter("input") if _OF_TITLE.search(one.get("name") or ""))
-    return line if line and _letters(line) in {_letters(value) for value in fields} else None
 
 
 def _letters(title: str) -> str:

@@ -121,7 +121,7 @@ def kind_of(
     marks = marks or find_marks(tree)
     if len(marks.dates) < LEAST_ROWS and is_entry(tree, frame.title, url.partition("://")[2].partition("/")[2]):
         return Kind(kind=PageKind.OTHER)
-    rows, of_threads = listed(tree, frame.base_of(url), marks, titles)
+    rows, of_threads = listed(tree, frame.base_of(url), titles)
     if titles or len(rows) >= LEAST_ROWS or (len(rows) >= LEAST_FORUMS and not posts):
         return Kind(kind=PageKind.LIST if of_threads else PageKind.INDEX, rows=rows)
     return Kind(kind=PageKind.OTHER)

@@ -47,7 +47,6 @@ class SeenPost(msgspec.Struct, frozen=True, kw_only=True):
     parent: str | None = None
     url: str | None = None
     number: int | None = None
-    signature: str | None = None
     section: str | None = None
     comments: tuple[SeenPost, ...] = ()
 

@@ -10,18 +10,13 @@ from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
 
-from forum_reader.fields import post_marks
 from forum_reader.fields.post_marks import Marks
 from forum_reader.page.page_tree import LETTER, PageTree
 
 from .repeated_blocks import Block
 
-_QUOTE_STEPS = 6
-_MOST_QUOTED = 0.9  # of a block
 _TOP = 0
 _MOST_COLUMNS = 5
-_HEADINGS = frozenset({"h1", "h2", "h3"})
-_LONGEST_HEADING = 300  # characters
 
 
 @dataclass(slots=True)
@@ -50,7 +45,6 @@ class BlockPaths:
         self.number_of: dict[int, int] = {}
         self.own: list[list[int]] = [[] for _ in blocks]
         self._known: dict[tuple[int, int, int], int] = {}
-        self._headings: frozenset[str] | None = None
         self._date_elements = sorted(marks.dates)
         self._empty_dates = self._without_text()
         self._single = 2 * sum(tree.end[block.start] == block.end for block in blocks) > len(blocks)
@@ -73,27 +67,6 @@ class BlockPaths:
     def has_letters(self, i: int) -> bool:
         """Return True if there is a letter in the text of an element."""
         return bool(LETTER.search(self.string(i)))
-
-    def in_quote(self, i: int) -> bool:
-        """Return True if an element stands in a quote that is less than nearly all of its block."""
-        tree, block = self.tree, self.blocks[self.number_of[i]]
-        most = _MOST_QUOTED * (tree.chars[block.texts[1]] - tree.chars[block.texts[0]])
-        up = tree.parent[i]
-        for _ in range(_QUOTE_STEPS):
-            if up <= block.start or tree.size(up) > most:
-                return False
-            if tree.tag[up] == "blockquote" or post_marks.suggests_quote(self.names(up)):
-                return True
-            up = tree.parent[up]
-        return False
-
-    def headings(self) -> frozenset[str]:
-        """Return the texts of the page's headings."""
-        if self._headings is None:
-            tree = self.tree
-            found = (i for i, tag in enumerate(tree.tag) if tag in _HEADINGS and tree.size(i) <= _LONGEST_HEADING)
-            self._headings = frozenset(map(self.string, found))
-        return self._headings
 
     def own_size(self, number: int, i: int) -> int:
         """Return the number of characters of an element of a block, without the blocks inside it."""

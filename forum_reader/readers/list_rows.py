@@ -17,7 +17,7 @@ from forum_reader.page.records import SeenLink
 
 from .checks import is_complete
 from .repeated_blocks import Block
-from .row_links import LEAST_ROWS, is_date, links_of, rows_of, suggests_threads
+from .row_links import LEAST_ROWS, links_of, rows_of, suggests_threads
 from .structure import PostPattern
 
 _LEAST_TITLED = 3
@@ -40,7 +40,7 @@ def are_listed(learned: PostPattern, tree: PageTree) -> bool:
     sizes = sorted(_prose(post.text) for post in posts)
     if sizes[len(sizes) // 2] > _SHORT:
         return False
-    links = links_of(tree, fields.paths.marks)
+    links = links_of(tree)
     if len(links) < _LEAST_TITLED:
         return False
     title, text = sorted(map(tree.size, links))[len(links) // 2], sizes[len(sizes) // 2]
@@ -78,20 +78,20 @@ def titled_rows(learned: PostPattern, tree: PageTree, url: str, base: str = "") 
     their headings link to the author or to the post, or are the same in all.
     """
     paths = learned.fields.paths
-    found = [_title_of(tree, block, paths.dates_in(n), url, base or url) for n, block in enumerate(paths.blocks)]
+    found = [_title_of(tree, block, url, base or url) for block in paths.blocks]
     rows = tuple(row for row in found if row is not None)
     different = min(len({row.title for row in rows}), len({row.url for row in rows}))
     return rows if different >= max(_LEAST_TITLED, _TITLED * len(paths.blocks)) else ()
 
 
-def _title_of(tree: PageTree, block: Block, dates: list[int], url: str, base: str) -> SeenLink | None:
+def _title_of(tree: PageTree, block: Block, url: str, base: str) -> SeenLink | None:
     """Return the first link of a block in a heading, to another page, and neither to the author nor to the block itself."""
     anchors = _anchors(tree, block.start, block.end)
     for i in range(block.start, block.end):
         if tree.tag[i] != "a" or tree.tag[tree.parent[i]] not in _HEADINGS or not 0 < tree.size(i) < _LONGEST_TITLE:
             continue
         href, text = tree.attributes[i].get("href", ""), tree.string(i)
-        is_own = href.rpartition("#")[2] in anchors or _NUMBER.fullmatch(text) is not None or is_date(tree, i, dates)
+        is_own = href.rpartition("#")[2] in anchors or _NUMBER.fullmatch(text) is not None
         if not is_own and (target := _target(href, url, base)):
             return SeenLink(url=target, title=text)
     return None

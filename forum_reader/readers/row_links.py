@@ -14,9 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from urllib.parse import urljoin, urlsplit
 
-from forum_reader.dates.dates_in_text import spotted
 from forum_reader.fields import post_marks
-from forum_reader.fields.post_marks import Marks
 from forum_reader.page.page_address import host_of
 from forum_reader.page.page_tree import LETTER, PageTree, around, is_framed
 from forum_reader.page.records import SeenLink
@@ -82,11 +80,11 @@ _MOST_GROUPS = 60
 _MOST_COLUMNS = 12
 
 
-def listed(tree: PageTree, url: str, marks: Marks, titles: tuple[SeenLink, ...] = ()) -> tuple[tuple[SeenLink, ...], bool]:
+def listed(tree: PageTree, url: str, titles: tuple[SeenLink, ...] = ()) -> tuple[tuple[SeenLink, ...], bool]:
     """Return the links of the rows of the page at `url`, in its order, and True if they lead to threads, False if to forums; no
     links where nothing is listed. `titles`: rows that were found already.
     """
-    links = [] if titles else links_of(tree, marks)
+    links = [] if titles else links_of(tree)
     rows = titles or _seen(tree, links, url)
     of_threads = suggests_threads(tree, links)
     return rows, _is_of_threads(rows) if of_threads is None else of_threads
@@ -113,11 +111,11 @@ def _form_of_part(part: str) -> str:
     return re.sub(r"\d+", "*", part)
 
 
-def links_of(tree: PageTree, marks: Marks) -> list[int]:
+def links_of(tree: PageTree) -> list[int]:
     """Return the elements of the links of the rows."""
     best: list[int] = []
     best_score = (False, 0)
-    every = sorted(_outside_menus(tree, _groups(tree, sorted(marks.dates))), key=lambda one: -len(one))[:_MOST_GROUPS]
+    every = sorted(_outside_menus(tree, _groups(tree)), key=lambda one: -len(one))[:_MOST_GROUPS]
     rows = [
         members
         for members in every
@@ -153,27 +151,17 @@ def _on_host(tree: PageTree, i: int, url: str, here: str) -> str | None:
         return None
 
 
-def _groups(tree: PageTree, dates: list[int]) -> list[list[int]]:
-    """Group links by their ancestors, without links to people and links that are dates."""
+def _groups(tree: PageTree) -> list[list[int]]:
+    """Group links by their ancestors, without links to people."""
     groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for i, tag in enumerate(tree.tag):
         if tag != "a" or not _is_title(tree, i) or post_marks.is_profile_link(tree.attributes[i].get("href") or ""):
             continue
         up = tree.parent[i]
-        if is_date(tree, i, dates):
-            continue
         above = tree.parent[up] if up >= 0 else -1
         column = next((_nth(tree, cell) for cell in (up, above) if cell >= 0 and tree.tag[cell] == "td"), 0)
         groups[tree.sign[i], tree.sign[up], tree.sign[above] if above >= 0 else -1, column].append(i)
     return [part for members in groups.values() for part in _by_place(tree, members)]
-
-
-def is_date(tree: PageTree, i: int, dates: Sequence[int]) -> bool:
-    """Return True if a link is only a date, not a title with a date in its bubble, nor a whole row. `dates`: the elements of
-    dates, in order.
-    """
-    within = dates[bisect_left(dates, i) : bisect_left(dates, tree.end[i])]
-    return any(2 * tree.size(j) >= tree.size(i) and spotted(tree.string(j)) for j in within)
 
 
 def _outside_menus(tree: PageTree, groups: Iterable[list[int]]) -> Iterable[list[int]]:

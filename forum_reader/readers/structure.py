@@ -74,7 +74,6 @@ def posts_of(fields: Fields, calendar: Calendar) -> tuple[SeenPost, ...]:
                 edited=edits[number],
                 parent=ids[around] if around is not None else _linked(fields, number, places),
                 url=urls[number],
-                signature=paths.string(body.signature) if body.signature is not None else None,
             )
         )
     return tuple(posts)
