@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from scrapy import Request, signals
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-    from forum_reader.reading.page_records import FieldCount
+    from forum_reader.reading.page_records import AnyPage, FieldCount
 
 MISSING = frozenset({404, 410})
 _WALLS = frozenset({Cause.LOGIN, Cause.REFUSED, Cause.CHALLENGE})
@@ -78,15 +78,6 @@ class BackToTheQueue:
             return None
         response.meta["conditional_forget"] = True  # validators of a wall must not be stored as the page's
         return [exception.again]
-
-
-class ReadPage(Protocol):
-    """Common interface of the pages that `forum_reader.reading.read_page` returns."""
-
-    @property
-    def fields(self) -> Mapping[str, FieldCount]:
-        """Counts of empty values by field."""
-        ...
 
 
 EMPTY_PAGES = 20
@@ -177,7 +168,7 @@ class SiteWatch(ForCrawler):
             return self._stumbled(request, site, page, found)
         return self._blocked(request, site, page, found)
 
-    def read(self, response: Response, page: ReadPage) -> None:
+    def read(self, response: Response, page: AnyPage) -> None:
         """Count a parsed page and its fields. Raises PageBlocked, or UnreadablePage, if it is not the site's page after all."""
         request, asked = response.request, _asked(response.request)
         if request is None or asked is None:

@@ -23,8 +23,7 @@ from redis_components.scrapy_glue.page_tracker import reason_of
 from redis_components.start_tasks.seeding import in_overflow
 
 from .base import check_list, page_request, read_page, site_of_task
-from .recent_messages import RecentState
-from .recent_scan import RecentSpider
+from .recent_messages import RecentSpider, RecentState
 from .scan_plan import Change, Order, ScanState, begun, change_of, checks_of, is_gap, plan_page, task_of, told_until
 
 if TYPE_CHECKING:
