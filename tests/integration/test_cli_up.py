@@ -224,7 +224,7 @@ def test_up_in_a_project_with_nothing_declared_shows_how_to_run_a_spider_and_ser
         up = Up(environment, tmp_path / "up.log", folder=project)
         try:
             up.find(r"no service is declared; jobs are served")
-            up.find(r"trawl job start books, or for ever: trawl services add books \(spiders: 2\)")
+            up.find(r"trawl job start SPIDER, or for ever: trawl services add SPIDER")
             command = [*TRAWL, "job", "start", "books", "--wait"]
             done = warm_start.run(command, cwd=project, env=environment, capture_output=True, text=True, timeout=120, check=False)
             assert (done.returncode, "8 pages" in done.stdout) == (0, True), done.stdout + done.stderr + up.said()
