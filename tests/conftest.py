@@ -127,7 +127,8 @@ LONG = re.compile(  # left out of `make test`, where a shorter form or another v
       | test_scrapy_redis_project\.py::test_the_project_gives_the_same
       | test_service_redis\.py::test_a_project_that_names_no_namespace
       | test_service_keys\.py::test_what_it_gave_up
-      | test_politeness\.py::test_(a_quota_is_what|no_more_requests_are_open)
+      | test_politeness\.py::test_(a_quota_is_what|no_more_requests_are_open|each_request_is_counted.*\[quotas\ alone\])
+      | test_demo\.py::test_ctrl_c_in_the_middle
       | test_deaths\.py::.*\[memory\ over\ its\ hard\ limit\]
       | test_what_crawlers_say\.py::test_a_worker_whose_terminal
       | test_migrate\.py::test_an_import_that_is_killed

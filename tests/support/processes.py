@@ -16,7 +16,7 @@ import pytest
 from tests.support.warm_start import keepers
 
 T = TypeVar("T")
-LOOKS_COST = 10  # times its CPU time between two looks: waiting leaves the machine to what is waited for
+LOOKS_COST = 25  # times its CPU time between two looks: waiting leaves the machine to what is waited for
 LONGEST_WAIT_S = 1.0  # between two looks
 
 
