@@ -15,9 +15,9 @@ from workers.crawler import crawl as reactor_thread
 reactor_thread.start()
 reactor_thread.start()
 from twisted.internet import reactor
-def waits():
-    return sorted(round(call.getTime() - reactor.seconds(), 1) for call in reactor.getDelayedCalls())
-print(crochet.run_in_reactor(waits)().wait(20))
+def intervals():
+    return [call.func.interval for call in reactor.getDelayedCalls()]
+print(crochet.run_in_reactor(intervals)().wait(20))
 """
 
 
