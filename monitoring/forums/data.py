@@ -152,7 +152,7 @@ def news_of(database: Database, now: float) -> tuple[list[Hit], int]:
 
 def fleet_events_of(database: Database) -> list[Event]:
     """Return the last events of crawlers and breakers, and operators' acts, newest first. Raises StorageError."""
-    return EventLog(database).latest_of_fleet(EVENTS_SHOWN)
+    return EventLog(database).latest(EVENTS_SHOWN, of_fleet=True)
 
 
 class ForumRows(StoredRows):

@@ -104,24 +104,21 @@ class EventLog:
                 seq = rows[-1][0] + 1
             return _with_texts(connection, found)
 
-    def latest(self, most: int) -> list[Event]:
-        """Return the last events of posts and comments, the newest first, of the last MOST_LOOKED_AT transactions."""
+    def latest(self, most: int, *, of_fleet: bool = False) -> list[Event]:
+        """Return the last events of posts and comments, or of the fleet, the newest first, of the last MOST_LOOKED_AT
+        transactions.
+        """
         found = list[_Found]()
         with self._database.reading() as connection:
-            query = _newest_first(connection).limit(_AT_ONCE)
+            bound = (connection.execute(select(func.max(events.c.seq))).scalar() or 0) - MOST_LOOKED_AT
+            wanted = events.c.number == 0 if of_fleet else events.c.number > 0  # the changes of others are not even read
+            query = _COLUMNS.where(events.c.seq > bound, wanted).order_by(events.c.seq.desc()).limit(_AT_ONCE)
             rows = connection.execute(query.limit(_AT_FIRST)).all()
             while rows and len(found) < most:
-                of_rows = _changes_in(rows, lambda _, one: not is_of_fleet(one), newest_first=True)
+                of_rows = _changes_in(rows, lambda _, one: is_of_fleet(one) == of_fleet, newest_first=True)
                 found += islice(of_rows, most - len(found))
                 rows = connection.execute(query.where(events.c.seq < rows[-1][0])).all() if len(found) < most else []
             return _with_texts(connection, found)
-
-    def latest_of_fleet(self, most: int) -> list[Event]:
-        """Return the last events of the fleet, the newest first, of the last MOST_LOOKED_AT transactions."""
-        with self._database.reading() as connection:
-            of_fleet = events.c.number == 0  # the number alone: the changes of posts are not even read
-            rows = connection.execute(_newest_first(connection).where(of_fleet).limit(most)).all()
-            return _with_texts(connection, list(islice(_changes_in(rows, lambda *_: True, newest_first=True), most)))
 
     def new_rows(self, after: int, since: datetime) -> Iterator[tuple[int, datetime, Counter[str]]]:
         """Yield number and time of each transaction after a number and a time, and how many rows of each site are new in it."""
@@ -163,12 +160,6 @@ _THREADS = select(posts.c.id, posts.c.forum_id, posts.c.title).where(keyed(posts
 _REVISIONS = select(*[revisions.c[name] for name in ("id", "content_hash", "title", "body", "author")]).where(
     keyed(revisions.c.id), revisions.c.kind == bindparam("kind")
 )
-
-
-def _newest_first(connection: Connection) -> Select[int, datetime, str]:
-    """Return the query of the last MOST_LOOKED_AT transactions."""
-    bound = (connection.execute(select(func.max(events.c.seq))).scalar() or 0) - MOST_LOOKED_AT
-    return _COLUMNS.where(events.c.seq > bound).order_by(events.c.seq.desc())
 
 
 def _changes_in(rows: Iterable[Any], fits: Callable[[Position, Change], bool], *, newest_first: bool = False) -> Iterator[_Found]:

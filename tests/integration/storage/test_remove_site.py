@@ -60,7 +60,7 @@ def test_nothing_names_the_site_afterwards_and_the_other_one_is_as_it_was(filled
         if name not in ("events", "search_rows"):  # these change their numbers
             assert after[name] == [row for row in rows if "'demo'" not in row], name
     assert log.read(BEGINNING, fleet=True) == events, "with their positions"
-    assert log.latest_of_fleet(9)[0].site == "demo2"
+    assert log.latest(9, of_fleet=True)[0].site == "demo2"
     assert find(filled, Wanted(text="garlic")).number == 4 - 1, "of the other site, one of whose posts was edited"
     assert remove_rows(filled, "demo") == {}, "repeatable"
 
