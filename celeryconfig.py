@@ -228,6 +228,6 @@ def _beat_schedule() -> dict[str, Any]:
 beat_scheduler = "tasks.beat.leader:LeaderScheduler"  # any number of beats, one sends; `trawl schedule` changes what
 beat_max_loop_interval = 1  # s; the lock is renewed at each look
 # Left as it is, off: beat_enable_remote_control. Its thread would print a traceback at each outage of the broker, and knows only
-# that beat ticks; the health check `python -m workers.state.beats` knows that it sends.
+# that beat ticks; `trawl status` shows that it sends.
 
 timezone = "UTC"

@@ -9,8 +9,6 @@ round that it had noted before, and sends late, is not begun by any worker (`bea
 from __future__ import annotations
 
 import re
-import socket
-import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -287,36 +285,3 @@ class Beats:
 
 def _shown(owner: bytes | str) -> str:
     return as_text(owner).rpartition("#")[0]
-
-
-def check(client: redis.Redis, host: str) -> tuple[bool, str]:
-    """Return True if a beat on `host` is healthy, and a sentence about it: its heartbeat is recent, and it sends if it leads."""
-    view = Beats(client).look(server_time(client))
-    if view.leader is not None and view.leader.rpartition(":")[0] == host:
-        return not view.stalled, view.sentence()
-    waits = [name for name in view.waiting if name.rpartition(":")[0] == host]
-    return bool(waits), f"{waits[0]} waits; {view.sentence()}" if waits else f"no beat on {host} was heard lately"
-
-
-def main() -> int:
-    """Run the health check of a container, `python -m workers.state.beats`: 0 or 1, and one line."""
-    from redis_components.connection import connect, explain
-    from redis_components.embedded import redis_url
-    from redis_components.errors import TrawlError
-    from redis_components.server.variables import load_env_file
-
-    url = None
-    try:
-        load_env_file()
-        url = redis_url()
-        healthy, sentence = check(connect(url), socket.gethostname())
-    except TrawlError as error:
-        healthy, sentence = False, str(error)
-    except redis.RedisError as error:
-        healthy, sentence = False, str(explain(error, url or ""))
-    print(sentence, file=sys.stdout if healthy else sys.stderr)
-    return 0 if healthy else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())
