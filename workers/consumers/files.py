@@ -17,9 +17,6 @@ from redis_components.errors import ConfigError
 
 from .consume import Item, Sink, SinkUnavailable, as_cell, as_row, to_line
 
-Ends = Callable[[bytes], int]
-"""Returns the number of bytes of a file that are whole records."""
-
 
 def sync_folder(folder: Path) -> None:
     """Have the disk know the names in a folder: `fsync` of a file does not promise that. Raises OSError."""
@@ -30,15 +27,17 @@ def sync_folder(folder: Path) -> None:
         os.close(opened)
 
 
-class RotatedFile:
-    """Appends records to `path`. What a process that was killed left half written is cut off: it is still in Redis.
+class GrowingFile(Sink):
+    """A sink that appends records to `path`. What a process that was killed left half written is cut off: it is still in Redis.
 
     `max_bytes` and `max_age_s` (since it was opened; 0: no limit) are when it becomes `<name>-<time>.<ending>`.
     """
 
-    def __init__(self, path: Path, whole: Ends, *, max_bytes: int, max_age_s: float) -> None:
+    whole: Callable[[bytes], int]
+    """Returns the number of bytes of a file that are whole records."""
+
+    def __init__(self, path: Path, *, max_bytes: int = 0, max_age_s: float = 0.0) -> None:
         self.path = path
-        self._whole = whole
         self._max_bytes = max_bytes
         self._max_age_s = max_age_s
         self._fd = -1
@@ -62,7 +61,7 @@ class RotatedFile:
             os.ftruncate(self._fd, before)
             raise SinkUnavailable(f"{self.path} cannot be written: {error.strerror}") from error
 
-    def rotate_if_due(self) -> None:
+    def tick(self) -> None:
         """Begin another file where this one is large or old enough."""
         age_s = time.monotonic() - self._opened_at
         if self.size and (0 < self._max_bytes <= self.size or 0 < self._max_age_s <= age_s):
@@ -100,7 +99,7 @@ class RotatedFile:
         sync_folder(self.path.parent)
         self._opened_at = time.monotonic()
         content = self.path.read_bytes()
-        whole = self._whole(content)
+        whole = self.whole(content)
         if whole < len(content):
             os.ftruncate(self._fd, whole)
 
@@ -122,23 +121,6 @@ def whole_rows(content: bytes) -> int:
     return whole
 
 
-class GrowingFile(Sink):
-    """A sink that appends to a file."""
-
-    whole: Ends
-
-    def __init__(self, path: Path, *, max_bytes: int = 0, max_age_s: float = 0.0) -> None:
-        self._file = RotatedFile(path, self.whole, max_bytes=max_bytes, max_age_s=max_age_s)
-
-    def tick(self) -> None:
-        """Rotate a file that became old."""
-        self._file.rotate_if_due()
-
-    def close(self) -> None:
-        """Leave the file to others."""
-        self._file.close()
-
-
 class JsonLines(GrowingFile):
     """One item a line."""
 
@@ -146,8 +128,8 @@ class JsonLines(GrowingFile):
 
     def write(self, items: Sequence[Item]) -> dict[int, str]:
         """Append them."""
-        self._file.append(b"".join(to_line(one.value) for one in items))
-        self._file.rotate_if_due()
+        self.append(b"".join(to_line(one.value) for one in items))
+        self.tick()
         return {}
 
 
@@ -172,17 +154,17 @@ class CsvRows(GrowingFile):
         new = list(dict.fromkeys(name for row in rows for name in row if name not in self._columns))
         if new:
             self._columns = [*self._columns, *new]
-            if self._file.size:
-                self._file.rotate()
+            if self.size:
+                self.rotate()
         if rows:
-            self._file.append(self._text(rows).encode("utf-8", "surrogatepass"))
-            self._file.rotate_if_due()
+            self.append(self._text(rows).encode("utf-8", "surrogatepass"))
+            self.tick()
         return refused
 
     def _text(self, rows: Sequence[dict[str, Any]]) -> str:
         out = io.StringIO(newline="")
         writer = csv.DictWriter(out, self._columns, lineterminator="\n")
-        if not self._file.size:
+        if not self.size:
             writer.writeheader()
         writer.writerows({name: as_cell(value) for name, value in row.items()} for row in rows)
         return out.getvalue()
