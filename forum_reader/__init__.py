@@ -5,7 +5,7 @@
     page = read_page(html, url)
     page.kind, page.title, [(post.author, post.published, post.text) for post in page.posts]
 
-    text = draft_site("https://forum.example.org/", fetch)
+    text = draft_site("https://forum.example.org/")
 
 Both are loaded on first use.
 """

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable
 from functools import partial
+from http.client import HTTPException
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urldefrag, urljoin, urlsplit
+from urllib.robotparser import RobotFileParser
 
 import msgspec
 
@@ -16,7 +21,7 @@ from forum_reader.definition import load
 from forum_reader.definition.load import site_of
 from forum_reader.definition.page_requests import PageRequest
 from forum_reader.errors import AnotherHost, FetchFailed, NoForum, ReaderError, SiteError
-from forum_reader.page.response import Fetch, TextResponse
+from forum_reader.page.response import Fetch, FetchedPage, TextResponse
 from forum_reader.page.soft_block import refusal
 from forum_reader.reading.page_records import ListedForum
 from forum_reader.reading.parse_body import in_web_encoding, markup_root, strictly
@@ -31,6 +36,69 @@ from .missing_page import with_gone
 from .page_sample import opened
 from .paging_links import feeds_of, recent_of_profile, recent_page
 from .wrapper import customs_of, wrapper_of
+
+TIMEOUT_S = 30.0
+"""Seconds without a byte."""
+MAX_BYTES = 8 * 1024 * 1024
+"""Forum pages are smaller."""
+DELAY_S = 0.5
+"""Seconds between two requests."""
+AGENT = "trawl-reader"
+_SCHEMES = ("http", "https")
+
+
+class PlainFetch:
+    """Fetches one page after the other, as robots.txt allows, with a time-out, a largest size and a delay. It restricts no
+    addresses: a page may redirect to a host of the local network.
+    """
+
+    def __init__(self, *, delay_s: float = DELAY_S) -> None:
+        self._delay_s = delay_s
+        self._next_at = 0.0
+        self._robots: dict[str, RobotFileParser] = {}
+        self._opener = urllib.request.build_opener()
+        vars(self._opener)["handle_open"].pop("ftp")  # a page may redirect there
+
+    def get(self, page: PageRequest) -> TextResponse:
+        """Return the page, of any status. Raises FetchFailed."""
+        parts = urlsplit(page.url)
+        if parts.scheme not in _SCHEMES or not parts.hostname:
+            raise FetchFailed(f"{page.url!r:.200} is not the URL of a web page: write http://… or https://…")
+        if not self._rules(f"{parts.scheme}://{parts.netloc}").can_fetch(AGENT, page.url):
+            raise FetchFailed(f"{page.url}: robots.txt forbids it: ask the site's owners, and fetch with a function of your own")
+        return in_web_encoding(self._send(page))
+
+    def _rules(self, origin: str) -> RobotFileParser:
+        if origin not in self._robots:
+            found = self._send(PageRequest(url=f"{origin}/robots.txt"))
+            if found.status == 429 or found.status >= 500:  # RFC 9309, 2.3.1.4
+                raise FetchFailed(f"{origin}: robots.txt is answered with status {found.status}: try again later")
+            rules = self._robots[origin] = RobotFileParser()
+            rules.parse(found.text.splitlines() if found.status == 200 else [])
+        return self._robots[origin]
+
+    def _send(self, page: PageRequest) -> FetchedPage:
+        time.sleep(max(0.0, self._next_at - time.monotonic()))
+        try:
+            request = urllib.request.Request(  # noqa: S310 - only web addresses come here
+                page.url, data=page.body.encode() or None, headers={"User-Agent": AGENT} | page.headers, method=page.method
+            )
+            with self._answer(request) as answer:
+                body = answer.read(MAX_BYTES + 1)
+        except (OSError, HTTPException, ValueError) as exc:
+            raise FetchFailed(f"{page.url}: {getattr(exc, 'reason', None) or exc or type(exc).__name__}") from exc
+        finally:
+            self._next_at = time.monotonic() + self._delay_s
+        if len(body) > MAX_BYTES:
+            raise FetchFailed(f"{page.url}: larger than {MAX_BYTES // 1024**2} MiB")
+        return FetchedPage(answer.url, body, status=answer.status, headers=answer.headers.items())
+
+    def _answer(self, request: urllib.request.Request) -> Any:
+        try:
+            return self._opener.open(request, timeout=TIMEOUT_S)
+        except urllib.error.HTTPError as answer:  # of another status
+            return answer
+
 
 _INDEX_PAGES = 20  # most pages of an index
 _MOST_FEEDS = 4
@@ -51,15 +119,20 @@ class Drafted(NamedTuple):
 
 
 def draft_site(
-    url: str, fetch: Callable[[PageRequest], TextResponse], *, name: str | None = None, profile: str | None = None
+    url: str,
+    *,
+    fetch: Callable[[PageRequest], TextResponse] | None = None,
+    name: str | None = None,
+    profile: str | None = None,
 ) -> str:
     """Return the text of a site file for the forum at `url`, read from up to a hundred of its pages. `fetch` returns a
-    `FetchedPage`, or a response of Scrapy, of any status, and raises FetchFailed. Raises NoForum, and other ReaderErrors. Runs an
-    asyncio loop.
+    `FetchedPage`, or a response of Scrapy, of any status, and raises FetchFailed; without it `PlainFetch` is used. Raises
+    NoForum, and other ReaderErrors. Runs its own asyncio loop.
     """
+    send = fetch or PlainFetch().get
 
     async def get(page: str | PageRequest) -> TextResponse:
-        return in_web_encoding(fetch(PageRequest(url=page) if isinstance(page, str) else page))
+        return send(PageRequest(url=page) if isinstance(page, str) else page)
 
     draft = asyncio.run(drafted(url, get, partial(Draft, name=name or name_of(url)), profile)).draft
     if not draft.forums:

@@ -281,23 +281,16 @@ class Refused:
             raise ImportError(f"the reader imports {name}")
 
 sys.meta_path.insert(0, Refused())
-from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import forum_reader
-from forum_reader import FetchedPage, draft_site, read_page
-
-def fetch(page):
-    try:
-        with urlopen(page.url) as answer:
-            return FetchedPage(answer.url, answer.read(), status=answer.status, headers=answer.headers.items())
-    except HTTPError as answer:
-        return FetchedPage(page.url, b"", status=answer.status)
+from forum_reader import draft_site, read_page
+from forum_reader.draft.draft_site import PlainFetch
 
 page = read_page(urlopen(sys.argv[1]).read().decode(), sys.argv[1])
 print(forum_reader.__file__)
 print(page.kind.value, [(post.author, post.published.isoformat(), post.text) for post in page.posts])
-print(draft_site(sys.argv[2], fetch))
+print(draft_site(sys.argv[2], fetch=PlainFetch(delay_s=0).get))
 """
 
 
