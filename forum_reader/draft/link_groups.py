@@ -19,6 +19,7 @@ from forum_reader.fields import post_marks
 from forum_reader.fields.author_names import REPLY_TITLE
 from forum_reader.page.page_tree import PageTree
 from forum_reader.readers.repeated_blocks import alone
+from forum_reader.reading.html_text import letters_of
 
 from .element_selectors import words_of
 from .page_sample import OpenedPage
@@ -196,8 +197,8 @@ def beginning_with(group: LinkGroup, threads: Sequence[tuple[int, OpenedPage]]) 
     """
     tree, rows, signs = group.page.tree, group.rows(), set()
     for number, thread in threads:
-        text, row = _letters(thread.posts[0].text), rows[number]
-        inside = [i for i in range(row, tree.end[row]) if text and _letters(tree.string(i)) == text]
+        text, row = letters_of(thread.posts[0].text), rows[number]
+        inside = [i for i in range(row, tree.end[row]) if text and letters_of(tree.string(i)) == text]
         if not inside:
             return None
         signs.add(tree.sign[inside[0]])
@@ -311,7 +312,7 @@ def is_of(group: LinkGroup, lists: list[LinkGroup]) -> bool:
 
 def titles_of(group: LinkGroup) -> list[str]:
     """Return the letters of the titles of a list's links, each once."""
-    found = (_letters(ANSWER.sub("", title)) for title in group.titles)
+    found = (letters_of(ANSWER.sub("", title).lower()) for title in group.titles)
     return sorted({letters for letters in found if len(letters) >= _LEAST_LETTERS})
 
 
@@ -322,17 +323,13 @@ def shared(some: list[str], others: list[str]) -> int:
 
 def is_titled(page: OpenedPage, title: str) -> bool:
     """Return True if a page has its link's title, or the beginning of it; a link may also have a number or a count."""
-    words = _letters(title)
+    words = letters_of(title.lower())
     shown = page.frame.title or ""
     headings = map(words_of, page.root.iter("h1", "h2", "h3"))
     named = [post.section or "" for post in page.shaped[:1]]
-    heads = [_letters(head) for head in (shown, *named, page.root.findtext(".//title") or "", *headings)]
+    heads = [letters_of(head.lower()) for head in (shown, *named, page.root.findtext(".//title") or "", *headings)]
     whole = any(words[:_TITLE] in head for head in heads) if words else False
     return whole or any(len(head) >= _LEAST_TITLE and head in words and len(head) >= _MOSTLY * len(words) for head in heads)
-
-
-def _letters(text: str) -> str:
-    return "".join(char for char in text.lower() if char.isalnum())
 
 
 def is_in_posts(group: LinkGroup, page: OpenedPage) -> bool:
