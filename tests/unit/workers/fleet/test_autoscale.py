@@ -105,7 +105,7 @@ def test_the_command_sets_shows_and_ends_it(
     assert "the service is missing" in said("--max", "2", code=2)
     assert "--off cannot be combined with" in said("detail", "--max", "2", "--off", code=2)
     assert "is not autoscaled" in said("detail", "--off", code=2)
-    assert said("detail", "--max", "8").splitlines()[1].split()[:5] == ["detail", "1", "1", "8", "60"]
+    assert said("detail", "--max", "8") == "detail: 1 of 1 to 8 crawlers: new\n"
     (shown,) = json.loads(said("detail", "--min", "2", "--target", "30", "--json"))  # what is not said stays
     assert shown == {
         "service": "detail",
