@@ -278,7 +278,7 @@ def sites_reader(client: redis.Redis) -> ForumSitesReader:
 
 def stored_members(spider: str, group: str | None, limit: int, *, longest_s: float | None = None) -> list[EndedMember] | None:
     """Return the latest rows of a spider in the table `run_members`. Raises StorageError."""
-    from forums.storage import RunHistory
+    from forums.storage.history import RunHistory
 
     from .storage.read.read_sql import NoData, stored_data
 

@@ -90,7 +90,8 @@ def recheck_threads(site: str | None = None, force: bool = False) -> dict[str, s
     `force` checks up to 1,000 threads of each site now. Returns what was sent for each site. Raises SiteError, StorageError.
     """
     from forums.scheduling import rechecking
-    from forums.storage import StorageError, default_url
+    from forums.storage import StorageError
+    from forums.storage.database import default_url
     from forums.writer.fleet_database import forget, opened
 
     url = default_url()

@@ -33,7 +33,8 @@ from sqlalchemy import make_url
 
 from benchmarks.support.report import BenchmarkFailed, Report, options
 from benchmarks.support.rounds import Figures, Rounds
-from forums.storage import Comment, Database, Item, Post, parse
+from forums.records.stored import Comment, Item, Post
+from forums.storage import Database, parse
 from forums.writer.store import Outcome, drain
 from redis_components.items.stream import ItemStream
 from redis_components.keys import CrawlKeys

@@ -21,7 +21,7 @@ from cli.views.tables import echo_indented
 from forums.environment import Storage
 from forums.overview.why import Why
 from forums.overview.why import why as look
-from forums.storage import export as write_rows
+from forums.storage.read.export import export as write_rows
 from forums.storage.read.read_sql import NoData, read_sql, stored_data, too_long
 from forums.storage.read.search import Wanted, find
 from redis_components.server.printable import in_one_line

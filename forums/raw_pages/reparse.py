@@ -22,10 +22,10 @@ from scrapy.responsetypes import responsetypes
 from forum_reader.definition.page_requests import elsewhere, place_of
 from forum_reader.page import soft_block
 from forum_reader.reading.page_records import Asked, CommentsPage, IndexPage, ReadPost, ThreadPage
-from forums.records.stored import Comment, Post
+from forums.records.stored import Comment, InvalidItem, Item, Post
 from forums.records.tasks_and_items import comment_item, forum_item, post_item
 from forums.sites import Site, UnreadablePage, isolated
-from forums.storage import Database, InvalidItem, Item, parse
+from forums.storage import Database, parse
 from redis_components.errors import ConfigError
 from workers.raw_pages.store import Broken, RawPage, days_of, files_of, read_file
 

@@ -2,45 +2,10 @@
 MariaDB.
 """
 
-from forums.records.stored import Check, Comment, Forum, InvalidItem, Item, Post, Scan
-from forums.records.tasks_and_items import parse, task_of_scan
+from forums.records.tasks_and_items import parse
 
-from .database import Database, default_url
+from .database import Database
 from .errors import StorageError
-from .history import RunHistory
-from .read.export import export
-from .schema.tables import checks, comments, forums, gaps, metadata, posts, revisions, run_members, scans, sites
-from .write.reports import Rechecks
-from .write.upsert import Refused
+from .schema.tables import checks, comments, posts, revisions, scans
 
-__all__ = [  # noqa: RUF022 - in groups
-    # the database
-    "Database",
-    "Rechecks",
-    "RunHistory",
-    "StorageError",
-    "default_url",
-    "export",
-    # what it stores
-    "Check",
-    "Comment",
-    "Forum",
-    "InvalidItem",
-    "Item",
-    "Post",
-    "Refused",
-    "Scan",
-    "parse",
-    "task_of_scan",
-    # its tables, for queries
-    "checks",
-    "comments",
-    "forums",
-    "gaps",
-    "metadata",
-    "posts",
-    "revisions",
-    "run_members",
-    "scans",
-    "sites",
-]
+__all__ = ["Database", "StorageError", "checks", "comments", "parse", "posts", "revisions", "scans"]

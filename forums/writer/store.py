@@ -26,29 +26,16 @@ from sqlalchemy import func, select
 from forums import FORUM_DETAIL, FORUM_LIST
 from forums.freshness import Observation, observe
 from forums.records import FORUM_WRITER
-from forums.records.tasks_and_items import keep_marks, scan_task
+from forums.records.stored import Check, Comment, Forum, InvalidItem, Item, Post, Scan
+from forums.records.tasks_and_items import keep_marks, scan_task, task_of_scan
 from forums.sites import SiteError, load_site
 from forums.state import database_state
 from forums.state.database_state import PublicationDelays, ThreadRecord, removed_sites
 from forums.state.forum_states import ForumState, ForumStates, Ledger, Purpose, Spending
-from forums.storage import (
-    Check,
-    Comment,
-    Database,
-    Forum,
-    InvalidItem,
-    Item,
-    Post,
-    Rechecks,
-    Scan,
-    StorageError,
-    parse,
-    scans,
-    task_of_scan,
-)
+from forums.storage import Database, StorageError, parse, scans
 from forums.storage.database import default_url
 from forums.storage.history import log_fleet_notes, prune, store_members
-from forums.storage.write.reports import thread_record
+from forums.storage.write.reports import Rechecks, thread_record
 from forums.storage.write.upsert import Written
 from redis_components.admin.health import Problem
 from redis_components.admin.inspector import CrawlRecords, keys_in

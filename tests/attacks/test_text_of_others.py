@@ -19,7 +19,7 @@ from cli.views.output import complain, echo, print_json
 from cli.views.tables import console, plain_table
 from forums.state.forum_states import ForumState, ForumStates
 from forums.storage import Database, parse
-from forums.storage import export as write_rows
+from forums.storage.read.export import export as write_rows
 from redis_components.server.printable import SafeRecord, in_json, log_entry, printable
 from tests.support import warm_start
 from tests.support.fleet import ROOT

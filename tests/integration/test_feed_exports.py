@@ -11,9 +11,9 @@ from pathlib import Path
 import redis
 
 from demo.forum.process import ForumProcess
-from forums.records.stored import PostTask
+from forums.records.stored import Comment, Post, PostTask
 from forums.records.tasks_and_items import encode
-from forums.storage import Comment, Post, parse
+from forums.storage import parse
 from redis_components.keys import CrawlKeys
 from tests.support import warm_start
 from tests.support.scrapy_command import crawl_command

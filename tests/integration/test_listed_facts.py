@@ -12,7 +12,8 @@ from sqlalchemy import select
 from demo.forum.process import ForumProcess
 from forums.scheduling.seeding import SEEDED, seed
 from forums.state.forum_states import ForumStates
-from forums.storage import Database, forums, posts
+from forums.storage import Database, posts
+from forums.storage.schema.tables import forums
 from forums.writer.store import store
 from tests.support import warm_start
 from tests.support.demo_sites import declare

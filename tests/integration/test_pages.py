@@ -13,7 +13,8 @@ import pytest
 import redis
 from scrapy.http import HtmlResponse, Request
 
-from forums.storage import Database, RunHistory, parse
+from forums.storage import Database, parse
+from forums.storage.history import RunHistory
 from monitoring.forums import pages as of_forums
 from monitoring.pages import runs, views
 from monitoring.pages.routes import SharedPages

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from forums.storage import Database, export, parse, posts, scans
+from forums.storage import Database, parse, posts, scans
+from forums.storage.read.export import export
 from redis_components.errors import ConfigError
 from tests.support.items import START, at, check, comment, forum, post, scan, wire
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import redis
 
-from forums.storage import Database, RunHistory
-from forums.storage.history import log_fleet_notes, store_members
+from forums.storage import Database
+from forums.storage.history import RunHistory, log_fleet_notes, store_members
 from forums.storage.read.event_reader import EventLog
 from forums.storage.write.changes import BEGINNING
 from tests.support.processes import wait_until

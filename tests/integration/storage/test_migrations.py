@@ -18,11 +18,11 @@ from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, inspect, make_url, text
 from sqlalchemy.exc import SAWarning
 
-from forums.storage import Database, StorageError, comments, metadata, parse, posts, revisions
+from forums.storage import Database, StorageError, comments, parse, posts, revisions
 from forums.storage.database import MIGRATIONS_TABLE, VERSION
 from forums.storage.read.search import Wanted, find
 from forums.storage.schema import search_index
-from forums.storage.schema.tables import board_months, events, trawl_schema
+from forums.storage.schema.tables import board_months, events, metadata, trawl_schema
 from forums.storage.write import posts_and_comments, upsert
 from tests.support import warm_start
 from tests.support.items import START, at, comment, post, wire

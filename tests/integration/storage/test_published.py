@@ -7,9 +7,10 @@ from datetime import timedelta
 
 import redis
 
+from forums.records.stored import Item
 from forums.state.database_state import BOUNDS_S, PublicationDelays
 from forums.state.keys import ForumFleetKeys
-from forums.storage import Database, Item
+from forums.storage import Database
 from forums.writer.store import Lateness, drain
 from monitoring.metrics.exposition import text_of
 from monitoring.source import Source

@@ -13,22 +13,10 @@ from sqlalchemy import delete, update
 
 from forums.freshness import next_check
 from forums.scheduling.rechecking import take_due
-from forums.storage import (
-    Database,
-    Rechecks,
-    checks,
-    comments,
-    forums,
-    gaps,
-    metadata,
-    parse,
-    posts,
-    revisions,
-    scans,
-    sites,
-)
-from forums.storage.schema.tables import events
+from forums.storage import Database, checks, comments, parse, posts, revisions, scans
+from forums.storage.schema.tables import events, forums, gaps, metadata, sites
 from forums.storage.write.changes import Change, changes_of
+from forums.storage.write.reports import Rechecks
 from tests.support.items import START, at, check, comment, forum, post, scan, wire
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import redis
 
-from forums.storage import Database, Item, comments, posts, scans
+from forums.records.stored import Item
+from forums.storage import Database, comments, posts, scans
 from forums.writer.store import Outcome, WriteReport, drain
 from redis_components.items.stream import ItemStream, newest
 from redis_components.keys import CrawlKeys

@@ -16,7 +16,8 @@ from demo.compare import Coverage, Piece, compare, judge
 from demo.forum.content import comment_hash, post_hash
 from demo.forum.world import Mix, Size, World
 from demo.processes import DemoOptions
-from forums.storage import Comment, Database, Post, comments, posts
+from forums.records.stored import Comment, Post
+from forums.storage import Database, comments, posts
 from redis_components.errors import ConfigError
 
 FETCHED = datetime(2026, 2, 1, tzinfo=UTC)

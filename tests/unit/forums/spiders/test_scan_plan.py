@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from forum_reader.reading.page_records import ListedThread
 from forum_reader.reading.read_page import NO_SIGN
-from forums.records.stored import Marks, PostTask
+from forums.records.stored import Marks, PostTask, Scan
 from forums.records.tasks_and_items import marks_after
 from forums.spiders.scan_plan import (
     MOST_FED,
@@ -28,7 +28,6 @@ from forums.spiders.scan_plan import (
     vanished,
 )
 from forums.state.database_state import ThreadRecord
-from forums.storage import Scan
 from tests.support.examples import examples
 
 START = datetime(2026, 1, 1, 0, 0, 1, tzinfo=UTC)

@@ -11,8 +11,8 @@ from sqlalchemy import Connection, create_engine, make_url
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
-from forums.storage import Database, StorageError, default_url
-from forums.storage.database import check_url
+from forums.storage import Database, StorageError
+from forums.storage.database import check_url, default_url
 from forums.storage.errors import masked, row_refusal, storage_error
 from redis_components.errors import ConfigError
 

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from forums.storage import Check, Comment, Forum, InvalidItem, Post, Scan, parse, task_of_scan
+from forums.records.stored import Check, Comment, Forum, InvalidItem, Post, Scan
+from forums.records.tasks_and_items import task_of_scan
+from forums.storage import parse
 from tests.support.items import at, check, comment, forum, post, scan, wire
 
 

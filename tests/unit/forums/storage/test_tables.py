@@ -9,9 +9,10 @@ import pytest
 from sqlalchemy import Table, make_url
 from sqlalchemy.schema import CreateTable
 
-from forums.storage import Check, Comment, Forum, Post, Scan, checks, comments, forums, posts, scans
+from forums.records.stored import Check, Comment, Forum, Post, Scan
+from forums.storage import checks, comments, posts, scans
 from forums.storage.database import VERSION, mismatch
-from forums.storage.schema.tables import metadata
+from forums.storage.schema.tables import forums, metadata
 
 OWN = {  # columns that no record has: the writer works them out
     "posts": {
