@@ -20,6 +20,7 @@ from sqlalchemy import Table, func, or_, select
 
 from forum_reader.definition.page_requests import place_of, shown
 from forums import FORUM_DETAIL, FORUM_LIST
+from forums.records.tasks_and_items import thread_id
 from forums.sites import Site, load_all
 from forums.state.database_state import ThreadRecord, look_up
 from forums.storage import Database, checks, comments, posts
@@ -217,7 +218,7 @@ def _record(client: redis.Redis, found: Why) -> None:
     """Add the record of its thread."""
     if found.site is None or found.thread is None:
         return
-    name = f"{found.site}/{found.thread}"
+    name = thread_id(found.site, found.thread)
     keys = CrawlRecords(client).keys_of(FORUM_DETAIL)
     record: ThreadRecord | None = look_up(client, keys, [name])[name]
     if record is None:

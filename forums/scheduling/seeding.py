@@ -110,14 +110,6 @@ logger = logging.getLogger(__name__)
 _NAMED_AT_MOST = 10  # forums that an error lists
 
 
-def max_pending() -> int:
-    """Return the maximum number of pending forums (TRAWL_MAX_PENDING), the bound of the queue of a stuck fleet.
-
-    Raises ConfigError.
-    """
-    return Scheduling.read().max_pending
-
-
 def seed(
     client: redis.Redis, forums: Sequence[str] | None = None, site: str | None = None, force: bool = False
 ) -> dict[str, Outcome]:
@@ -169,7 +161,7 @@ def seed_scans(
     if DatabaseClaim(client).holder() is None:
         _recall_threads(client)
     seeds = [Seed(id=name, data=encode(task), wait_s=wait_s) for name, task, wait_s in scans]
-    ends = seeding.seed(client, keys_in(client, FORUM_LIST), seeds, max_pending=max_pending(), force=force)
+    ends = seeding.seed(client, keys_in(client, FORUM_LIST), seeds, max_pending=Scheduling.read().max_pending, force=force)
     return {one.id: end for one, end in zip(seeds, ends, strict=True)}
 
 

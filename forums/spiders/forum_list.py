@@ -13,7 +13,7 @@ from scrapy.spidermiddlewares.httperror import HttpError
 from forum_reader.reading.page_records import IndexPage, ListedForum, ListedThread, ListPage
 from forums import FORUM_DETAIL, FORUM_LIST
 from forums.records.stored import INDEX, RECENT, ForumTask, FrontRow, Marks
-from forums.records.tasks_and_items import file_digest, forum_item, moment_of, scan_item, stamp, utc_now
+from forums.records.tasks_and_items import file_digest, forum_item, moment_of, scan_item, stamp, thread_id, utc_now
 from forums.sites import Site, UnreadablePage, site_in_use
 from forums.state import database_state
 from forums.state.database_state import ThreadRecord
@@ -193,7 +193,7 @@ class ForumListSpider(RecentSpider):
         details = frontier_of(self.crawler).config.next_keys
         assert details is not None
         seen = {
-            f"{site}/{row.id}": (record, row.token, row.reply_count)
+            thread_id(site, row.id): (record, row.token, row.reply_count)
             for row in listing.threads
             if (record := records.get(row.id)) is not None
             and not record.has_token(row.token)
