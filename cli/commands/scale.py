@@ -103,7 +103,9 @@ def autoscale(
             autoscaling.set(service, check_policy(service, policy, desired))
         found = autoscaling.all()
     rows = [autoscaled_json(name, one, desired.get(name)) for name, one in found.items()]
-    lines = [f"{one['service']}: {one['desired']} of {one['min']} to {one['max']} crawlers: {one['why'] or 'new'}" for one in rows]
+    lines = [
+        f"{one['service']}: {one['desired']} of {one['min']} to {one['max']} crawlers: {one['why'] or 'new'}" for one in rows
+    ]
     report(as_json, rows, *(lines or ["No service is autoscaled: trawl autoscale SERVICE --max N"]))
     return 0
 
