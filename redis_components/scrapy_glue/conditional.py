@@ -32,8 +32,8 @@ from redis_components.politeness.limits import http_date
 from redis_components.server.scripts import script
 from redis_components.setting_values import number_of
 
-from .engine import ForCrawler, in_background, in_thread, keys_of, known_frontier
-from .internals import ask_scheduler
+from .engine import ForCrawler, keys_of, known_frontier
+from .internals import ask_scheduler, in_background, in_thread
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -1,8 +1,7 @@
 """The frontier of a crawl on Scrapy's engine: its configuration from settings and spider, its clock, its transport, how it is
 closed and left, and how a crawl is refused.
 
-Calls that block run in a thread, under every reactor and without one. The internals of Scrapy that are needed are in
-`internals.py`.
+Threads, and the internals of Scrapy that are needed, are in `internals.py`.
 """
 
 from __future__ import annotations
@@ -12,19 +11,16 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import copy_context
 from dataclasses import replace
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakKeyDictionary, WeakSet
 
 from scrapy import Request, Spider, signals
 from scrapy.core.engine import ExecutionEngine
 from scrapy.exceptions import CloseSpider
-from scrapy.utils.asyncio import call_later, is_asyncio_available
+from scrapy.utils.asyncio import call_later, is_asyncio_available, sleep
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
@@ -39,6 +35,8 @@ from redis_components.keys import CrawlKeys
 from redis_components.politeness.limits import default_lane
 from redis_components.server.names import check_one_slot, crawl_name, namespace_of
 from redis_components.setting_values import number_of
+
+from .internals import in_background
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -128,46 +126,6 @@ def _check_distinct(keys: CrawlKeys) -> None:
         if key in used:
             raise ConfigError(f"{key} is set as the key of both {used[key]} and {what}: give each another one")
         used[key] = what
-
-
-T = TypeVar("T")
-_running: set[Any] = set()
-_THREADS = 8
-
-
-@lru_cache(maxsize=1)
-def _threads() -> ThreadPoolExecutor:
-    """Return the pool; not the loop's own: there names are resolved, and six whose servers do not answer would hold all of it."""
-    return ThreadPoolExecutor(_THREADS, thread_name_prefix="in thread")
-
-
-async def in_thread(call: Callable[[], T]) -> T:
-    """Run `call` in a thread; return its result, or raise its error."""
-    if is_asyncio_available():
-        import asyncio
-
-        return await asyncio.get_running_loop().run_in_executor(_threads(), copy_context().run, call)
-    from twisted.internet.threads import deferToThread
-
-    return await maybe_deferred_to_future(deferToThread(call))
-
-
-async def sleep(seconds: float) -> None:
-    """Return after so many seconds."""
-    done: Deferred[None] = Deferred()
-    call_later(seconds, done.callback, None)
-    await maybe_deferred_to_future(done)
-
-
-def in_background(work: Coroutine[Any, Any, None]) -> None:
-    """Let `work` run while the crawl goes on; it must not raise."""
-    if is_asyncio_available():
-        import asyncio
-
-        _running.add(task := asyncio.ensure_future(work))  # the loop itself keeps no reference
-        task.add_done_callback(_running.discard)
-    else:
-        Deferred.fromCoroutine(work)
 
 
 REASON = "refused"

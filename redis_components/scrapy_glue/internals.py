@@ -3,7 +3,8 @@
 A request that waits for an answer, or for its turn at its site, costs a connection and next to no memory. Each still counts as
 one of its site's places (`SiteSlots`), so no site gets more requests for it.
 
-The other functions reach into Scrapy: `tests/contract/assumptions.py` has what is assumed about each internal.
+The other functions reach into Scrapy: `tests/contract/assumptions.py` has what is assumed about each internal. Calls that block
+run in a thread, under every reactor and without one.
 """
 
 from __future__ import annotations
@@ -11,13 +12,18 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from contextvars import copy_context
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy import Request
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.exceptions import IgnoreRequest
-from scrapy.utils.asyncio import call_later
+from scrapy.utils.asyncio import call_later, is_asyncio_available
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.defer import Deferred
 
 from redis_components.errors import IncompatibleEngine
 
@@ -300,3 +306,36 @@ def take_back(crawler: Crawler, is_held: Callable[[Request], bool]) -> None:
             request, turn = entry
             request.errback = None  # it did not fail; its next owner reads it again
             turn.errback(NotNow("it is held"))
+
+
+T = TypeVar("T")
+_running: set[Any] = set()
+_THREADS = 8
+
+
+@lru_cache(maxsize=1)
+def _threads() -> ThreadPoolExecutor:
+    """Return the pool; not the loop's own: there names are resolved, and six whose servers do not answer would hold all of it."""
+    return ThreadPoolExecutor(_THREADS, thread_name_prefix="in thread")
+
+
+async def in_thread(call: Callable[[], T]) -> T:
+    """Run `call` in a thread; return its result, or raise its error."""
+    if is_asyncio_available():
+        import asyncio
+
+        return await asyncio.get_running_loop().run_in_executor(_threads(), copy_context().run, call)
+    from twisted.internet.threads import deferToThread
+
+    return await maybe_deferred_to_future(deferToThread(call))
+
+
+def in_background(work: Coroutine[Any, Any, None]) -> None:
+    """Let `work` run while the crawl goes on; it must not raise."""
+    if is_asyncio_available():
+        import asyncio
+
+        _running.add(task := asyncio.ensure_future(work))  # the loop itself keeps no reference
+        task.add_done_callback(_running.discard)
+    else:
+        Deferred.fromCoroutine(work)

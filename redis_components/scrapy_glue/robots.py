@@ -27,6 +27,7 @@ from scrapy import Request, signals
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http.request import NO_CALLBACK
+from scrapy.utils.asyncio import sleep
 from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.misc import build_from_crawler
@@ -35,8 +36,8 @@ from twisted.internet.defer import Deferred
 from redis_components import connection
 from redis_components.politeness.robots_cache import FileKind, RobotsCache, RobotsFile, RobotsReply, rate_of, readable
 
-from .engine import in_thread, keys_of, known_frontier, lane_of, sleep
-from .internals import NotNow, ask_scheduler
+from .engine import keys_of, known_frontier, lane_of
+from .internals import NotNow, ask_scheduler, in_thread
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

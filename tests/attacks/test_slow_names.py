@@ -15,7 +15,7 @@ import pytest
 from scrapy import Spider
 from scrapy.utils.test import get_crawler
 
-from redis_components.scrapy_glue.engine import in_thread
+from redis_components.scrapy_glue.internals import in_thread
 from tests.support.watched_site import Page, WatchedSite
 from workers.http.client import DownloadHandler
 
