@@ -88,7 +88,8 @@ def test_every_variable_that_a_service_gets_is_read_by_somebody() -> None:
         if name.startswith("FLOWER_"):
             assert name.removeprefix("FLOWER_").lower() in default_options, name
         else:
-            assert any(name in source for source in sources), f"nobody reads {name}"
+            field = re.compile(rf"\.{name.removeprefix('TRAWL_').lower()}\b")  # of a group of variables
+            assert any(name in source or field.search(source) for source in sources), f"nobody reads {name}"
 
 
 def test_the_fleet_fits_into_its_workers() -> None:
