@@ -41,9 +41,9 @@ $(MCP): $(TOOLS) # the SDK of MCP, apart: it brings packages of OpenTelemetry
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --target $(VENV)/mcp -c constraints.txt mcp 2>> $(VENV)/install.log \
 	  && touch $@ || echo "no SDK of MCP: its test skips"
 
-test: $(TOOLS) $(MCP) ## The tests, ten at a time (most of them wait for processes), and meanwhile lint
+test: $(TOOLS) $(MCP) ## The tests, eight at a time (most of them wait for processes), and meanwhile lint
 	@nice -n 10 $(LINT) > $(VENV)/lint.log 2>&1 & lint=$$!; \
-	  SHORT_TESTS=1 $(BIN)/python -m pytest -q -n 10 --dist worksteal; tests=$$?; \
+	  SHORT_TESTS=1 $(BIN)/python -m pytest -q -n 8 --dist worksteal; tests=$$?; \
 	  wait $$lint || { cat $(VENV)/lint.log; exit 1; }; exit $$tests
 
 test-all: lint $(MCP) ## The same with the long forms that `make test` leaves out (tests/conftest.py names them), each process started cold
