@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
-from scrapy.utils.asyncio import run_in_thread
 from scrapy.utils.python import to_bytes
 from scrapy.utils.serialize import ScrapyJSONEncoder
 
@@ -15,6 +14,7 @@ from .errors import ConfigError, TrawlError
 from .frontier.messages import KeyedItem
 from .keys import filled
 from .scrapy_glue.engine import frontier_of, is_refused, refusing
+from .scrapy_glue.internals import in_thread
 from .server.names import check_one_slot, crawl_name, namespace_of, prefixed
 from .setting_values import object_of
 from .utils import bytes_to_str
@@ -130,7 +130,7 @@ class RedisPipeline:
         if frontier is None:
             return self._process_item(item, self._spider(spider))
         if self._pushes_itself:
-            return run_in_thread(self._process_item, item, self._spider(spider))
+            return in_thread(lambda: self._process_item(item, self._spider(spider)))
         data = to_bytes(self.serialize(item))
         if self._to_stream:
             frontier.add_item(data)

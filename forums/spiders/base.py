@@ -19,7 +19,7 @@ import msgspec
 import redis
 from scrapy import Request, Spider
 from scrapy.exceptions import IgnoreRequest
-from scrapy.utils.asyncio import run_in_thread, sleep
+from scrapy.utils.asyncio import sleep
 
 from forum_reader.definition.page_requests import with_body
 from forum_reader.definition.site import BreakerOptions
@@ -44,6 +44,7 @@ from redis_components.errors import TaskMustWait
 from redis_components.frontier.messages import Lane
 from redis_components.scheduler import scheduler_of, set_aside
 from redis_components.scrapy_glue.engine import ForCrawler, frontier_of
+from redis_components.scrapy_glue.internals import in_thread
 from redis_components.scrapy_glue.page_tracker import current_page
 from redis_components.server.scripts import Patience
 from redis_components.server.untrusted_values import as_text
@@ -179,7 +180,7 @@ class ForumSpider(RedisSpider):
         patience = Patience()
         while True:
             try:
-                return await run_in_thread(ask)  # the reactor must not wait for Redis
+                return await in_thread(ask)  # the reactor must not wait for Redis
             except redis.RedisError as error:
                 await sleep(patience.pause_after(error))
 

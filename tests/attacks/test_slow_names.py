@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
@@ -15,6 +15,7 @@ import pytest
 from scrapy import Spider
 from scrapy.utils.test import get_crawler
 
+from forums.spiders.base import ForumSpider
 from redis_components.scrapy_glue.internals import in_thread
 from tests.support.watched_site import Page, WatchedSite
 from workers.http.client import DownloadHandler
@@ -59,7 +60,8 @@ def test_names_without_an_answer_hold_up_neither_other_names_nor_what_redis_is_a
         assert asyncio.run(crawl(f"http://localhost:{site.port}/")) == (5, 200)
 
 
-def test_redis_is_read_while_all_threads_of_the_loop_are_taken() -> None:
+@pytest.mark.parametrize("in_thread", [in_thread, ForumSpider.in_thread])
+def test_redis_is_read_while_all_threads_of_the_loop_are_taken(in_thread: Callable[..., Awaitable[int]]) -> None:
     async def main() -> int:
         gate, loop = threading.Event(), asyncio.get_running_loop()
         loop.set_default_executor(ThreadPoolExecutor(1))
