@@ -36,7 +36,7 @@ def test_it_waits_for_a_redis_that_refuses_and_not_for_a_wrong_command(monkeypat
     async def paused(seconds: float) -> None:
         pauses.append(seconds)
 
-    monkeypatch.setattr(base, "run_in_thread", at_once)
+    monkeypatch.setattr(base, "in_thread", at_once)
     monkeypatch.setattr(base, "sleep", paused)
     answers = [*REFUSALS]
 
