@@ -25,7 +25,6 @@ COMMANDS = {  # in the order of the help: panel, the function or group in `cli.c
     "seed-urls": (CRAWL, "seed_urls.seed_urls", "Queue URLs for a spider, in the order of the lines."),
     "job": (CRAWL, "job.app", "Start and manage jobs: crawls with their own queue, shared by several crawlers."),
     "run": (CRAWL, "run.app", "Start and follow runs: groups of spiders, each with a verdict."),
-    "crawl-once": (CRAWL, "crawl_once.crawl_once", "Run one crawl with a spider on this machine."),
     "schedule": (CRAWL, "schedule.app", "Show and change which tasks beat sends, and how often."),
     "status": (LOOK, "status.status", "Show what needs attention, services, queues, crawlers and the last errors."),
     "forums": (LOOK, OF_FORUMS, "Show how fresh each forum is; rescan forums, refresh posts, fetch history, forget threads."),
@@ -84,7 +83,6 @@ RENAMED = {  # until the release after 0.1
     "reparse": "sites reparse",
     "tail": "events tail",
     "query": "search",
-    "crawl": "crawl-once",
     "acl": "config acl",
     "systemd": "config systemd",
 }
@@ -100,7 +98,6 @@ _CHANGING = {
         "drain",
         "stop",
         "resume",
-        "crawl-once",
         "seed",
         "seed-urls",
         "autoscale",

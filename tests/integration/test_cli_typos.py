@@ -66,7 +66,6 @@ TYPOS = [
     ("schedule disable seed_forum", "seed_forums"),
     ("schedule remove seed_forum", "seed_forums"),
     ("logs --level WARNIN", "WARNING"),
-    ("crawl-once forum_lst", "forum_list"),
 ]
 
 

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from scrapy.utils.test import get_crawler
 
-from cli.main import main
 from redis_components.scrapy_glue.engine import config_of, name_owner
 from tests.support import warm_start
 from tests.support.fleet import ROOT, ToyFleet, toy_environment
@@ -52,6 +51,7 @@ print(json.dumps(said))
 
 SIDE_BY_SIDE = """
 import json
+import subprocess
 from tasks import crawl_once
 sent = [crawl_once.apply_async(("toy", {"mode": "crawl"}), {"timeout": 8}, queue="once") for _ in range(3)]
 print(json.dumps([one.get(timeout=60)["outcome"] for one in sent]))
@@ -176,6 +176,7 @@ def test_a_small_crawl_reads_no_file(tmp_path: Path) -> None:
 
 PLAIN = """
 import json
+import subprocess
 from datetime import date
 from workers.node.crawl_once import _plain
 kept = {"a": float("nan"), ("b", 1): {2}, date(2026, 1, 2): date(2026, 1, 2), 3: b"x", "deep": [{b"y": None}]}
@@ -240,31 +241,12 @@ def test_two_crawls_of_one_process_own_their_leases_each_by_itself(monkeypatch: 
     assert config_of(named).owner == "toy/0#1.0"
 
 
-def trawl(redis_url: str, tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def test_a_crawler_by_hand_crawls_alone_and_shows_its_end(redis_url: str, tmp_path: Path) -> None:
     environment = toy_environment(redis_url, tmp_path / "data", TRAWL_SITES_DIR=str(tmp_path))
-    command = [sys.executable, "-m", "cli.main", "crawl-once", *words]
-    return warm_start.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
-
-
-def test_trawl_crawl_runs_a_process_and_says_what_came_of_it(redis_url: str, tmp_path: Path) -> None:
     output = tmp_path / "items.jsonl"
-    done = trawl(redis_url, tmp_path, "toy", "-a", "mode=finish", "-o", str(output))
+    feeds = json.dumps({str(output): {"format": "jsonlines"}})
+    command = [sys.executable, "-m", "workers.crawler", "--alone", "toy", "-a", "mode=finish", "-s", f"FEEDS={feeds}"]
+    done = warm_start.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert output.read_text() == '{"page": "data:,one"}\n'
     assert "Spider closed (finished)" in done.stderr
-
-    done = trawl(redis_url, tmp_path, "toy", "-s", "CLOSESPIDER_TIMEOUT=0.5")
-    assert done.returncode == 0
-    assert "Closing spider (closespider_timeout)" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["toy", "-a", "x"], "-a 'x' must have the form NAME=VALUE"),
-        (["toy", "-o", "items.txt"], "items.txt"),
-    ],
-)
-def test_trawl_crawl_refuses_what_it_cannot_do(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["crawl-once", *words]) == 2
-    assert said in capsys.readouterr().err

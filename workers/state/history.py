@@ -29,7 +29,7 @@ class RunBy(StrEnum):
     """The kinds of processes that run a crawler."""
 
     FLEET = "fleet"  # a supervisor, in a slot
-    HAND = "hand"  # a user: `python -m workers.crawler`, `trawl crawl-once`
+    HAND = "hand"  # a user: `python -m workers.crawler`, `scrapy crawl`
     ONCE = "once"  # the task `crawl_once`, in a worker's own process
 
 
