@@ -8,7 +8,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-import forum_reader
 from forums import FORUM_DETAIL, FORUM_LIST, environment
 from redis_components.errors import ConfigError
 from redis_components.server.variables import variable
@@ -27,12 +26,6 @@ if TYPE_CHECKING:
     from .overview.model import ForumSitesReader
 
 T = TypeVar("T")
-
-
-def config_folders() -> Sequence[Path]:
-    """Return the folders with Trawl's code for forums, with the reader's, and with the site files."""
-
-    return (Path(__file__).parent, Path(forum_reader.__file__).parent, _sites_dir())
 
 
 def shared_files() -> Mapping[str, Path]:

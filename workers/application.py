@@ -60,10 +60,6 @@ class Application:
     cheap, and import what it needs when it is called.
     """
 
-    def config_folders(self) -> Sequence[Path]:
-        """Return folders whose files configure crawlers; a change there is worth another try of a slot that was given up."""
-        return ()
-
     def shared_files(self) -> Mapping[str, Path]:
         """Return files and folders of TOML files that all nodes of a fleet must have alike, by their description."""
         return {}

@@ -41,7 +41,6 @@ def node_columns(now: float) -> tuple[Column, ...]:
         figure("crawlers", lambda one: f"{one.taken}/{one.capacity}", rank=1),
         figure("heard", lambda one: duration(now - one.beat_at), rank=2),
         figure("up for", lambda one: duration(now - one.started_at) if one.started_at else "-", rank=5),
-        Column("configuration", lambda one: one.config or "-", rank=6),
         Column("version", lambda one: one.version or "-", rank=7),
         Column("serves", "services", least=20, rank=3, cut=True),
     )

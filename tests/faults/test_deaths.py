@@ -41,7 +41,6 @@ class SharedFleet:
         with ExitStack() as after_a_failure:
             after_a_failure.callback(self.close)
             fleet = self._whole_fleet()
-            fleet.mend_configuration()  # a new one: quick deaths of the rows before do not count against a slot
             toll = measure_death(death, fleet, away_s=AWAY_S)
             after_a_failure.pop_all()
         return toll

@@ -140,7 +140,6 @@ def supervise(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, o
                 on_record=lambda record: case.heard.append(record),
                 on_run=lambda run: case.runs.append(run),
                 before=before,
-                config=lambda: "c1",
             ),
         )
         case = SupervisedSlot(supervisor=supervisor, registry=registry, slot=slot, log=log, draining=draining, expired=expired)
@@ -220,7 +219,6 @@ def test_a_crawler_that_dies_again_and_again_is_given_up_with_its_last_words(sup
     assert record.last_exit == "crashed (exit code 9)"
     assert record.note == "crashed (exit code 9); 2 failures in a row, each within 10 s"
     assert "Spider opened" in (record.log or "")
-    assert record.failed_configs == ("c1",)
     assert any("given up after 2 failures in a row" in error.what for error in case.registry.errors())
 
 
@@ -413,7 +411,6 @@ def test_a_crawler_that_takes_its_supervisor_along_each_time_is_given_up_too(sup
         beat_at=103.0,
         quick_ends=1,
         quick_failures=1,
-        config="c1",
         restarts=4,
     )
     with supervise(before=left) as case:
@@ -423,5 +420,3 @@ def test_a_crawler_that_takes_its_supervisor_along_each_time_is_given_up_too(sup
     assert "2 failures in a row" in (record.note or "")
     with supervise(before=record) as case:
         assert case.crawler().quick_failures == 1, "it is tried once more, later"
-    with supervise(before=replace(record, config="another")) as case:
-        assert case.crawler().quick_failures == 0, "its configuration was changed"

@@ -128,6 +128,3 @@ def test_a_slot_that_is_given_up_is_a_failed_task_in_flower_and_told_by_trawl_st
         assert "nix/0 is refused: refused" in status
         assert "unknown spider 'nix'" in status
         assert "trawl resume nix" in status
-        (record,) = fleet.registry.crawlers()
-        (node,) = Nodes(fleet.redis.client()).all()
-        assert record.failed_configs == (node.config,), "else it would be launched there again and again"

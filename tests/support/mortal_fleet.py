@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -144,7 +143,8 @@ class MortalFleet(WatchedFleet):
         self._settings.write_text("raise OSError('the disk with the settings is broken')\n")
 
     def mend_configuration(self) -> None:
-        self._settings.write_text(self._written + f"# mended at {time.time()}\n")
+        self._settings.write_text(self._written)
+        self.registry.forget(one.name for one in self.registry.crawlers() if one.state.given_up)  # as `trawl resume`
 
 
 def _order(owner: str) -> tuple[int, int]:

@@ -45,7 +45,7 @@ class Death(Enum):
     MEMORY_GONE = ("memory over its hard limit", "A callback takes memory without end.", CRAWLER_S)
     EXIT_AT_START = (
         "exit 1 at start",
-        "A crawler is killed and its successors end with 1 at once; when the slot is given up, the settings are mended.",
+        "A crawler is killed and its successors end with 1 at once; when the slot is given up, it is mended and resumed.",
         CRAWLER_S,
     )
     SLOT_KEY_DELETED = (

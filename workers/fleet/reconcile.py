@@ -145,18 +145,15 @@ def _may_take(node: NodeRecord, view: SlotView, now: float) -> bool:
     if view.spider not in node.services:
         return False
     record = view.record
-    if record is None or not record.state.given_up:
-        return True
-    # Another configuration may have fixed the cause.
-    return now - record.beat_at >= GIVEN_UP_RETRY_S or bool(node.config and record.may_work_with(node.config))
+    return record is None or not record.state.given_up or now - record.beat_at >= GIVEN_UP_RETRY_S
 
 
 def _left_lately(view: SlotView, now: float) -> str | None:
     """Return the node that lost this crawler a moment ago: it may be dead, or busy with it, which its last heartbeat cannot show
-    yet.
+    yet. Also the one that gave it up: another may have what is missing there.
     """
     record = view.record
-    return record.node if record and now - record.beat_at < SILENT_AFTER_S else None
+    return record.node if record and (record.state.given_up or now - record.beat_at < SILENT_AFTER_S) else None
 
 
 def _reason(desired: Mapping[str, int], view: SlotView) -> str:

@@ -21,7 +21,7 @@ from redis_components.embedded import data_dir
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.untrusted_values import server_time
 from redis_components.server.variables import changed_variables
-from workers.process.config_digest import config_digest, shared_digests
+from workers.process.config_digest import shared_digests
 from workers.process.heartbeat import PERIOD_S, Heartbeat
 from workers.state.nodes import NodeAnswer, NodeRecord, Nodes
 from workers.state.reports import EVERY_S, Troubles
@@ -49,7 +49,7 @@ def complaint(off_s: float) -> str:
 
 
 RIVAL_BEATS = 3  # in a row
-CONFIG_BEATS = 5  # it costs a look at some 660 files
+FILES_BEATS = 5  # each site file is looked at
 STOP_S = 2.0  # longest wait for the final report; without it the node counts as gone after 15 s
 
 logger = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ logger = logging.getLogger(__name__)
 class NodeBeat:
     """Reports `look()` every 2 s in a daemon thread, until `stop`; Redis may be away meanwhile, and no caller waits for it.
 
-    `look` gives services, capacity and crawlers of the moment; configuration, version and time are added here. `before` is
+    `look` gives services, capacity and crawlers of the moment; files, version and time are added here. `before` is
     called first each time, `report` gets the faults that an operator has to mend.
     """
 
@@ -80,7 +80,7 @@ class NodeBeat:
         self._started_at = time.time()
         self._answer: NodeAnswer | None = None
         self._beats = 0
-        self._digests: tuple[str, tuple[str, ...]] = "", ()
+        self._files: tuple[str, ...] = ()
         self._heartbeat = Heartbeat(self._beat, period_s=period_s)
 
     def turned_at(self) -> float:
@@ -102,14 +102,12 @@ class NodeBeat:
 
     def _beat(self) -> None:
         self._before()
-        if self._beats % CONFIG_BEATS == 0:
-            self._digests = _digests()
+        if self._beats % FILES_BEATS == 0:
+            self._files = _files()
         self._beats += 1
-        config, files = self._digests
         record = replace(
             self._look(),
-            config=config,
-            files=files,
+            files=self._files,
             version=__version__,
             started_at=self._started_at,
             instance=self._instance,
@@ -133,11 +131,11 @@ class NodeBeat:
             self._report(line)
 
 
-def _digests() -> tuple[str, tuple[str, ...]]:
+def _files() -> tuple[str, ...]:
     try:
-        return config_digest(), shared_digests()
+        return shared_digests()
     except (OSError, TrawlError):  # a folder that cannot be read: crawlers report it
-        return "", ()
+        return ()
 
 
 LITTLE_BYTES = 200 * 2**20

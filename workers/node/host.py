@@ -12,7 +12,6 @@ import mmap
 import os
 import re
 import signal
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -33,7 +32,6 @@ from workers.deploy.project_wheel import BuildFailed
 from workers.fleet.sizes import as_declared
 from workers.jobs.jobs import is_wanted
 from workers.jobs.run_steps import next_member
-from workers.process.config_digest import config_digest
 from workers.process.exit_kinds import shutdown_grace
 from workers.process.options import CrawlerOptions
 from workers.process.page_at_work import PageAtWork
@@ -163,21 +161,6 @@ class GivenUp(TrawlError):
     """A slot was given up: its crawler does not stay up. `trawl status` shows why; the fleet tries it again later."""
 
 
-class RecentDigest:
-    """The digest of the configuration, read again after KEPT_S: it looks at hundreds of files, and a member lasts a second."""
-
-    KEPT_S = 2.0
-
-    def __init__(self) -> None:
-        self._digest, self._read_at = "", 0.0
-
-    def read(self) -> str:
-        """Return the digest."""
-        if not self._digest or time.monotonic() - self._read_at > self.KEPT_S:
-            self._digest, self._read_at = config_digest(), time.monotonic()
-        return self._digest
-
-
 class Node:
     """This worker. Made once, in its main process and before the pool is forked."""
 
@@ -253,13 +236,12 @@ class Node:
         self, client: redis.Redis, registry: Registry, slot: Slot, options: CrawlerOptions, surroundings: SupervisorHooks
     ) -> str:
         """Crawl in a slot, and then, in the same place, the members of its run that come next."""
-        config, digest, resting = SupervisorConfig(node_grace_s=shutdown_grace()), RecentDigest(), None
+        config, resting = SupervisorConfig(node_grace_s=shutdown_grace()), None
         try:
             while True:
                 around = replace(
                     surroundings,
                     on_finished=partial(Jobs(client).crawler_ended, slot.spider, slot.number),
-                    config=digest.read,
                     before=registry.crawler(slot.spider, slot.number),
                 )
                 supervisor = Supervisor(slot, registry, options=options, config=config, surroundings=around, resting=resting)

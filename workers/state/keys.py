@@ -161,7 +161,7 @@ class FleetKeys(NamespaceKeys):
         return f"{self.prefix}:waiting_slots"
 
     def nodes(self) -> str:
-        """HASH: last heartbeat of each node (its name -> JSON with services, capacity, crawlers, configuration, time).
+        """HASH: last heartbeat of each node (its name -> JSON with services, capacity, crawlers, files, time).
 
         Written by each worker's main process (`node_beat.lua`); read by `reconcile_fleet`, `trawl nodes` and the exporter.
         """

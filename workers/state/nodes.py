@@ -38,7 +38,6 @@ class NodeRecord(JsonRecord):
     services: tuple[str, ...] = ()  # spiders that it serves: those whose queue it consumes
     capacity: Size = 0  # how many crawlers it may host
     taken: Size = 0  # how many it hosted at its heartbeat
-    config: str = ""  # digest of what its crawlers are configured by; "": unknown
     files: tuple[str, ...] = ()  # `<what>=<digest>` of what all nodes must have alike
     version: str = ""  # of Trawl
     started_at: Epoch = 0.0  # epoch s

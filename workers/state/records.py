@@ -46,8 +46,6 @@ class SlotStory:
         0  # ends within seconds of their start, in a row, before this process (`workers.supervision.slot_history`)
     )
     quick_failures: Count = 0  # those of them that were failures
-    config: str | None = None  # digest of what it was configured with (`workers.process.config_digest`)
-    failed_configs: tuple[str, ...] = ()  # those with which this slot was given up since it last went well
     reload: str | None = None  # reason of the last order to reload that was obeyed
 
 
@@ -110,10 +108,6 @@ class CrawlerRecord(JsonRecord, SlotStory):
     def story(self) -> SlotStory:
         """The history of its slot."""
         return SlotStory(**{field.name: getattr(self, field.name) for field in fields(SlotStory)})
-
-    def may_work_with(self, config: str) -> bool:
-        """Return True if a slot that was given up has yet to be tried with this configuration."""
-        return config != self.config and config not in self.failed_configs
 
     def alive(self, now: float) -> bool:
         """Return True if a process sent a heartbeat lately; `now` is Redis's time (`Registry.now`)."""

@@ -2,7 +2,7 @@
 
 A *quick* end comes within seconds of the start. Quick ends in a row wait longer and longer, so that nothing spins; those that are
 failures (the kinds with back-off in `workers.process.exit_kinds`) are counted until the slot is given up as crash-looping. One
-longer life, or another configuration, resets the count. The count is in the slot's record, so it survives the death of the
+longer life, or an order to reload, resets the count. The count is in the slot's record, so it survives the death of the
 supervisor.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from redis_components.server.printable import without_class_names
@@ -76,14 +76,12 @@ def decide(end: Exit, streak: Streak, policy: RestartPolicy, *, luck: float = 0.
     return Decision(restart=True, wait_s=wait_s, streak=streak)
 
 
-def inherited(before: CrawlerRecord | None, config: str | None, policy: RestartPolicy) -> Streak:
-    """Return the streak that a new supervisor continues, from the last record of its slot and the configuration of its node.
+def inherited(before: CrawlerRecord, policy: RestartPolicy) -> Streak:
+    """Return the streak that a new supervisor continues, from the last record of its slot.
 
     A record with a running process was left by a supervisor that died with it: one more end, which was not counted. A slot that
     was given up, and is tried again all the same, has one try.
     """
-    if before is None or before.config != config:
-        return Streak()
     streak = Streak(ends=before.quick_ends, failures=before.quick_failures)
     if before.state.given_up:
         return Streak(ends=streak.ends, failures=min(streak.failures, policy.max_quick_failures - 1))
@@ -109,11 +107,10 @@ def error_line(lines: Sequence[str]) -> str | None:
 
 
 LAST_LINES = 20  # of the log, kept in the record of a slot that was given up
-REMEMBERED_CONFIGS = 8
 
 
 class SlotHistory:
-    """Begins with the slot's last record. `config` gives the digest of what a crawler launched now is configured with."""
+    """Begins with the slot's last record."""
 
     def __init__(
         self,
@@ -122,21 +119,18 @@ class SlotHistory:
         policy: RestartPolicy,
         *,
         node: str,
-        config: Callable[[], str],
         before: CrawlerRecord | None,
     ) -> None:
         self._slot = slot
         self._log = log
         self._policy = policy
         self._node = node
-        self._config = config
-        self.story = SlotStory(config=config())
+        self.story = SlotStory()
         if before:
-            streak = inherited(before, self.story.config, policy)
+            streak = inherited(before, policy)
             self.story = replace(
                 before.story,
                 restarts=before.restarts + 1,
-                config=self.story.config,
                 quick_ends=streak.ends,
                 quick_failures=streak.failures,
             )
@@ -157,12 +151,10 @@ class SlotHistory:
 
     def launches(self, reload: str | None) -> None:
         """Record the coming launch of a crawler; `reload` is the reason of the order that asked for it."""
-        config = self._config()
-        if reload is not None or config != self.story.config:
-            self.count(Streak())  # the configuration has changed, or a reload was ordered
+        if reload is not None:
+            self.count(Streak())
         self.story = replace(
             self.story,
-            config=config,
             reload=self.story.reload if reload is None else reload,
             restarts=self.story.restarts + self._launched,
         )
@@ -173,7 +165,6 @@ class SlotHistory:
         self.story = replace(self.story, last_exit=str(end), last_exit_at=time.time(), last_exit_kind=end.kind.label)
         if end.lived_s >= self._policy.quick_s:
             self.count(Streak())
-            self.story = replace(self.story, failed_configs=())
 
     def record(self, state: CrawlerState, *, pid: int = 0, note: str | None = None) -> CrawlerRecord:
         """Return the record of a slot whose crawler does not report itself."""
@@ -191,9 +182,6 @@ class SlotHistory:
 
     def given_up(self, state: CrawlerState) -> CrawlerRecord:
         """Return the record of a slot that is left alone, with all the details for its repair."""
-        config = self.story.config or ""
-        failed = (*(one for one in self.story.failed_configs if one != config), config)
-        self.story = replace(self.story, failed_configs=failed[-REMEMBERED_CONFIGS:])
         note = self.story.last_exit or "its supervisor died with it"
         if state is CrawlerState.CRASH_LOOPING:
             note = f"{note}; {self.streak.failures} failures in a row, each within {self._policy.quick_s:.0f} s"

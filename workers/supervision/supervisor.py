@@ -23,7 +23,6 @@ from functools import partial
 from redis_components.errors import ConfigError
 from workers.logs.slot_log import SlotLog
 from workers.logs.worker_log import LogStream
-from workers.process.config_digest import config_digest
 from workers.process.exit_kinds import MARGIN_S, RELEASE_TIMEOUT_S, SHUTDOWN_GRACE_S, Exit, ExitKind
 from workers.process.exit_kinds import VARIABLE as GRACE_VARIABLE
 from workers.process.heartbeat import PERIOD_S, Heartbeat
@@ -77,7 +76,6 @@ class SupervisorHooks:
     on_deadly_page: Callable[[PageAtWork, str], object] = lambda _page, _what: None  # the page at which a crawler hung or died
     on_finished: Callable[[str], object] = lambda _: None  # of a job: with Scrapy's finish reason; may fail for Redis
     declared: Callable[[CrawlerOptions], CrawlerOptions] = lambda options: options  # as the service is declared now; asks Redis
-    config: Callable[[], str] = config_digest  # digest of the configuration of a crawler that is launched now
     before: CrawlerRecord | None = None  # the slot's last record
     node: str = ""
 
@@ -120,7 +118,6 @@ class Supervisor:
             self._log,
             self._config.restarts,
             node=self._around.node,
-            config=self._around.config,
             before=self._around.before,
         )
         self._record: CrawlerRecord | None = None  # the record to send while no crawler sends its own

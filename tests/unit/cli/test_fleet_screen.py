@@ -251,8 +251,6 @@ def test_json_has_every_figure_under_a_name_of_its_own() -> None:
                 "last_exit_kind": None,
                 "quick_ends": 0,
                 "quick_failures": 0,
-                "config": None,
-                "failed_configs": [],
                 "reload": None,
                 "note": None,
                 "error": None,

@@ -45,7 +45,6 @@ NODE = NodeRecord(
     services=("forum_list", "forum_detail"),
     capacity=8,
     taken=8,
-    config="1f2e3d4c",
     version="0.1.0",
     started_at=NOW - 90_000,
     beat_at=NOW - 1,

@@ -131,7 +131,7 @@ def test_every_value_from_redis_is_escaped() -> None:
         services=(ServiceView.of(replace(CRAWL, spider=EVIL), 1, (), (), NOW, fault=EVIL),),
         crawlers=(replace(CRAWLER, spider=EVIL, node=EVIL, last_exit=EVIL, note=EVIL, error=EVIL),),
         errors=(ErrorRecord(at=NOW, where=EVIL, what=EVIL),),
-        nodes=(NodeRecord(name=EVIL, services=(EVIL,), config=EVIL),),
+        nodes=(NodeRecord(name=EVIL, services=(EVIL,)),),
         unreadable={EVIL: EVIL},
         sites=ForumSites(boards=Boards([WatchedForum(site=EVIL, forum=EVIL, state=ForumState(name=EVIL), due_at=NOW)], NOW)),
     )

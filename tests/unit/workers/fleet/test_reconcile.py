@@ -148,15 +148,12 @@ def test_a_slot_that_was_given_up_is_left_alone_for_a_while_and_then_tried_again
         assert plan({"list": 1}, [ended("list", 0, state, ago_s=GIVEN_UP_RETRY_S + 1)], NODES, NOW) == [launch("list", 0)]
 
 
-def test_a_slot_that_was_given_up_is_tried_again_at_once_where_the_configuration_is_another_one() -> None:
-    record = CrawlerRecord(
-        spider="list", number=0, state=CrawlerState.REFUSED, beat_at=NOW - 1, config="old", failed_configs=("older", "old")
-    )
-    view = SlotView(spider="list", number=0, record=record)
-    for config in ("", "old", "older"):
-        assert plan({"list": 1}, [view], [replace(node(), config=config)], NOW) == []
-    nodes = [replace(node("a"), config="old"), replace(node("b", 1), config="new")]
-    assert plan({"list": 1}, [view], nodes, NOW) == [launch("list", 0, "b")]  # not where it is still the old one
+def test_a_slot_that_was_given_up_is_tried_again_on_another_node() -> None:
+    view = ended("list", 0, CrawlerState.REFUSED, ago_s=GIVEN_UP_RETRY_S + 1)
+    assert view.record
+    view = replace(view, record=replace(view.record, node="a"))
+    assert plan({"list": 1}, [view], [node("a"), node("b", 1)], NOW) == [launch("list", 0, "b")]
+    assert plan({"list": 1}, [view], [node("a")], NOW) == [launch("list", 0, "a")]
 
 
 def test_a_slot_whose_last_word_is_old_is_launched_at_once() -> None:

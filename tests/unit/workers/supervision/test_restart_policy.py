@@ -19,7 +19,6 @@ LEFT = CrawlerRecord(
     state=CrawlerState.RUNNING,
     started_at=100.0,
     beat_at=103.0,
-    config="c1",
     quick_ends=3,
     quick_failures=2,
 )
@@ -101,26 +100,21 @@ def test_every_decision_is_sound(kind: ExitKind, lived_s: float, ends: int, fail
 
 
 def test_a_supervisor_that_died_with_its_crawler_after_a_short_life_counts_as_a_failure() -> None:
-    assert inherited(LEFT, "c1", POLICY) == Streak(ends=4, failures=3)
+    assert inherited(LEFT, POLICY) == Streak(ends=4, failures=3)
     orphaned = replace(LEFT, state=CrawlerState.STOPPED, last_exit_kind="orphaned")
-    assert inherited(orphaned, "c1", POLICY) == Streak(ends=4, failures=3)
+    assert inherited(orphaned, POLICY) == Streak(ends=4, failures=3)
 
 
 def test_after_a_long_life_nothing_is_counted() -> None:
-    assert inherited(replace(LEFT, beat_at=LEFT.started_at + POLICY.quick_s), "c1", POLICY) == Streak()
+    assert inherited(replace(LEFT, beat_at=LEFT.started_at + POLICY.quick_s), POLICY) == Streak()
 
 
 @pytest.mark.parametrize("state", [CrawlerState.BACKING_OFF, CrawlerState.STOPPED])
 def test_what_a_supervisor_has_counted_itself_is_not_counted_again(state: CrawlerState) -> None:
-    assert inherited(replace(LEFT, state=state, last_exit="crashed (exit code 1)"), "c1", POLICY) == Streak(ends=3, failures=2)
+    assert inherited(replace(LEFT, state=state, last_exit="crashed (exit code 1)"), POLICY) == Streak(ends=3, failures=2)
 
 
 def test_a_slot_that_was_given_up_has_one_try() -> None:
     given_up = replace(LEFT, state=CrawlerState.CRASH_LOOPING, quick_ends=9, quick_failures=9)
-    streak = inherited(given_up, "c1", POLICY)
+    streak = inherited(given_up, POLICY)
     assert decide(end(ExitKind.CRASHED), streak, POLICY).crash_looping
-
-
-@pytest.mark.parametrize("before", [None, LEFT, replace(LEFT, state=CrawlerState.CRASH_LOOPING, quick_failures=6)])
-def test_another_configuration_begins_anew(before: CrawlerRecord | None) -> None:
-    assert inherited(before, "c2", POLICY) == Streak()
