@@ -17,8 +17,8 @@ from forums.environment import Sites
 from redis_components.errors import ConfigError, did_you_mean
 from redis_components.politeness.limits import is_name as is_lane
 from redis_components.politeness.limits import parse_quiet_hours
-from redis_components.server.fleet_file import toml_table
 from redis_components.server.names import is_name
+from redis_components.server.untrusted_values import toml_table
 from redis_components.server.variables import variable
 from workers.http.public_addresses import Allowance
 

@@ -1,16 +1,17 @@
-"""Parses values written by other processes. Bad values are skipped; the rest is still read.
+"""Parses values written by other processes and by people. Bad values of processes are skipped; the rest is still read.
 
 Each reader of the fleet's records uses these functions. Skipped values are found by `workers.state.quarantine`, which checks
 by the same functions: `trawl status` shows them, `trawl doctor` the command that removes each.
 
-`JsonRecord` gives a dataclass its line of JSON; `RecordStore` reads the fields of a hash, and replaces one that was read there:
-of several processes that read the same, one writes.
+`toml_table` reads each file in TOML that people write. `JsonRecord` gives a dataclass its line of JSON; `RecordStore` reads
+the fields of a hash, and replaces one that was read there: of several processes that read the same, one writes.
 """
 
 from __future__ import annotations
 
 import math
 import re
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
@@ -89,6 +90,28 @@ def _shortened(value: Any, longest: int) -> Any:
     if isinstance(value, list | tuple):
         return [_shortened(one, longest) for one in value[:longest]]
     return value[:longest] if isinstance(value, str) else value
+
+
+MOST_DEPTH = 20
+"""Tables and lists within each other. No file of Trawl has more than six; so functions over them may recurse."""
+_INTEGERS = range(-(2**63), 2**63)  # TOML's own; Python reads longer ones, and refuses to show them
+
+
+def toml_table(text: str) -> dict[str, Any]:
+    """Return the table of a TOML text. Raises ValueError with the fault and, where it is known, its line."""
+    try:
+        table = tomllib.loads(text)
+    except RecursionError:
+        raise ValueError(f"nested more than {MOST_DEPTH} deep") from None
+    level: list[Any] = [table]
+    for _ in range(MOST_DEPTH):
+        level = [inner for outer in level for inner in (outer.values() if isinstance(outer, dict) else outer)]
+        if any(isinstance(value, int) and value not in _INTEGERS for value in level):
+            raise ValueError("a whole number of more than 64 bits")
+        level = [value for value in level if isinstance(value, dict | list)]
+        if not level:
+            return table
+    raise ValueError(f"nested more than {MOST_DEPTH} deep")
 
 
 def whole(raw: bytes | str, least: int = 0, most: int = 2**53) -> int:

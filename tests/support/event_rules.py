@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from forums.events.rules import Rules
 from forums.events.rules import rules_of as rules_of_tables
-from redis_components.server.fleet_file import toml_table
+from redis_components.server.untrusted_values import toml_table
 
 
 def rules_of(text: str) -> Rules:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from redis_components.server.fleet_file import MOST_DEPTH, toml_table
+from redis_components.server.untrusted_values import MOST_DEPTH, toml_table
 
 
 @pytest.mark.parametrize(
