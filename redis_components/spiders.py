@@ -21,12 +21,11 @@ from twisted.internet.defer import CancelledError, Deferred
 
 from . import connection, defaults
 from .errors import ConfigError
-from .frontier.messages import Lane, NextTask
 from .scheduler import scheduler_of, set_aside
-from .scrapy_glue.engine import frontier_of, is_one_page, refusing, stop_crawl
+from .scrapy_glue.engine import is_one_page, refusing, stop_crawl
 from .scrapy_glue.page_tracker import reason_of
 from .server.names import namespace_of, prefixed
-from .start_tasks.feed import TaskFeed, request_of
+from .start_tasks.feed import Feeding, TaskFeed, request_of
 from .start_tasks.scrapy_redis_api import SynchronousTasks
 from .start_tasks.seeding import read
 
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class RedisMixin(SynchronousTasks):
+class RedisMixin(SynchronousTasks, Feeding):
     """Reads start tasks from `redis_key` (a list, set or zset) for as long as the crawl lives; from several keys, the most
     urgent first, where it is a list of keys.
 
@@ -48,8 +47,6 @@ class RedisMixin(SynchronousTasks):
 
     redis_encoding: Any = None
     spider_idle_start_time = int(time.time())
-    feeds: ClassVar[str | None] = None
-    """Name of the spider whose start tasks this one makes; None: it makes none."""
     lane_later: ClassVar[bool] = False
     """Read a second start key, `<key>:later`, when the first one (or the several of `redis_key`) has no tasks."""
     turn_by: ClassVar[str] = ""
@@ -239,18 +236,6 @@ class RedisMixin(SynchronousTasks):
         """Give the start task back whose requests `start()` was not asked for, with an attempt counted."""
         if self._task_feed is not None:
             self._task_feed.return_open(why)
-
-    def feed(self, task_id: str, token: str, data: bytes, *, lane: Lane = "", wide: bool = False, site: str = "") -> None:
-        """Make a start task for the service named by `feeds`, unless `token` is the last one of `task_id`. In the lane "later"
-        it waits until the service has nothing else to do (`lane_later`), in the "backlog" until it is moved to another lane.
-
-        One task waits for each id: a newer one takes its place. A `wide` task covers the narrow one of its id, and is not
-        replaced by it, but for its `newest_fields`. `site` is its value of the other spider's `turn_by`: where
-        SCHEDULER_MAX_FED_TASKS tasks of it wait, further ones are kept until there is capacity.
-
-        Called in a callback, it is stored before or together with the ack of the callback's request.
-        """
-        frontier_of(self.crawler).add_task(NextTask(task_id, token, data, lane, wide, site))
 
     def set_aside(self, failure: Failure) -> None:
         """Keep the failed request among the dead ones with the reason, to be replayed; an errback."""

@@ -1,4 +1,4 @@
-"""Start tasks to Scrapy's requests."""
+"""Start tasks to Scrapy's requests, and start tasks that one spider makes for another."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from scrapy import FormRequest, Request, Spider
 from scrapy.exceptions import CloseSpider
@@ -20,6 +20,7 @@ from twisted.internet.defer import Deferred
 from redis_components.codec.values import is_plumbing
 from redis_components.errors import BadStartTask, TaskMustWait
 from redis_components.frontier.holds import names_of
+from redis_components.frontier.messages import Lane, NextTask
 from redis_components.scrapy_glue.engine import frontier_of
 from redis_components.scrapy_glue.page_tracker import Page, current_page
 from redis_components.server.printable import in_words
@@ -27,6 +28,8 @@ from redis_components.server.printable import in_words
 from .seeding import StartTask
 
 if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
     from redis_components.frontier.messages import Lease
     from redis_components.spiders import RedisMixin
 
@@ -259,3 +262,23 @@ class TaskFeed:
             self._open = None
             task.page.finish_part(self._frontier)
             self._stats.inc_value("start_tasks/taken")
+
+
+class Feeding:
+    """The part of `RedisMixin` that makes start tasks of another service."""
+
+    crawler: Crawler
+    feeds: ClassVar[str | None] = None
+    """Name of the spider whose start tasks this one makes; None: it makes none."""
+
+    def feed(self, task_id: str, token: str, data: bytes, *, lane: Lane = "", wide: bool = False, site: str = "") -> None:
+        """Make a start task for the service named by `feeds`, unless `token` is the last one of `task_id`. In the lane "later"
+        it waits until the service has nothing else to do (`lane_later`), in the "backlog" until it is moved to another lane.
+
+        One task waits for each id: a newer one takes its place. A `wide` task covers the narrow one of its id, and is not
+        replaced by it, but for its `newest_fields`. `site` is its value of the other spider's `turn_by`: where
+        SCHEDULER_MAX_FED_TASKS tasks of it wait, further ones are kept until there is capacity.
+
+        Called in a callback, it is stored before or together with the ack of the callback's request.
+        """
+        frontier_of(self.crawler).add_task(NextTask(task_id, token, data, lane, wide, site))
