@@ -23,7 +23,7 @@ from workers.state.nodes import Nodes
 
 Services = Annotated[list[str] | None, typer.Argument(metavar="SERVICE", help="Services (spiders).")]
 Site = Annotated[str | None, typer.Option(metavar="NAME", help="Only this site: the name of a site file, or a host.")]
-Node = Annotated[str | None, typer.Option(metavar="NAME", help="Only this node (see `trawl nodes`).")]
+Node = Annotated[str | None, typer.Option(metavar="NAME", help="Only this node (see `trawl status`).")]
 All = Annotated[bool, typer.Option("--all", help="The whole fleet, including services that are added later.")]
 Reason = Annotated[str, typer.Option(metavar="TEXT", help="The reason, which `trawl status` shows.")]
 

@@ -1,11 +1,10 @@
-"""`trawl items`: the items that wait in the streams, their consumers, and `consume`, which is one."""
+"""`trawl items consume`: a consumer of a service's items."""
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import redis
 import typer
@@ -13,71 +12,17 @@ import typer
 from cli.access import redis_client
 from cli.names import check_spiders, item_keys
 from cli.processes import Interrupts
-from cli.views.options import AsJson, Services, command_group
+from cli.views.options import command_group
 from cli.views.output import complain, counted, echo
-from cli.views.tables import Columns, show
-from redis_components.admin.inspector import CrawlRecords, snapshot
+from redis_components.admin.inspector import CrawlRecords
 from redis_components.embedded import data_dir
 from redis_components.errors import ConfigError
 from redis_components.items.stream import ItemStream
-from redis_components.keys import CrawlKeys
 from workers.consumers.consume import consume as move
 from workers.consumers.targets import FORMS, MIB, SinkOptions, Target, parse_target
 from workers.fleet.consumers import ConsumerPlaces, Declared, declared_consumers
-from workers.fleet.sizes import desired_fleet
-from workers.state.registry import Registry
 
 app = command_group()
-
-
-@app.command("list")
-def list_items(
-    services: Services = None,
-    as_json: AsJson = False,
-) -> int:
-    """Show how many items wait, and whether a consumer takes them.
-
-    Items of a service's jobs that go to its own stream are counted in its line.
-    """
-    with redis_client() as client:
-        check_spiders(client, services or ())
-        records = CrawlRecords(client).all()
-        names = services or sorted({*desired_fleet(Registry(client)), *records})
-        crawls = {name: item_keys(client, name) for name in names}
-        if not services:
-            crawls = {name: keys for name, keys in crawls.items() if not _of_its_service(name, crawls)}
-        rows = [{"service": name, **_row(client, keys)} for name, keys in crawls.items()]
-        places = ConsumerPlaces(client).all()
-    for row in rows:
-        record = records.get(row["service"])
-        row["declared"] = record.consumer if record else ""
-        place = places.get(row["service"])
-        row["written"] = f"{place.target} on {place.node}" if place else ""
-    columns: Columns = {
-        "SERVICE": "service",
-        "WAIT": lambda row: f"{row['waiting']:,}",
-        "REFUSED": lambda row: f"{row['refused']:,}",
-        "CONSUMER": lambda row: row["declared"] or ("at work" if row["consumer"] else "none"),
-    }
-    show(rows, columns, as_json, empty="The fleet has no service.")
-    for row in () if as_json else rows:
-        if row["written"]:
-            echo(f"{row['service']}: written to {row['written']}")
-    return 0
-
-
-def _of_its_service(name: str, crawls: Mapping[str, CrawlKeys]) -> bool:
-    """Return True for a job (`books.3fa2c1d0`) whose items go to the stream of its service, which is listed."""
-    service = crawls.get(name.rpartition(".")[0])
-    return service is not None and service.item_stream() == crawls[name].item_stream()
-
-
-def _row(client: redis.Redis, keys: CrawlKeys) -> dict[str, Any]:
-    return {
-        "waiting": snapshot(client, "", keys).items,
-        "refused": int(client.llen(keys.bad_items())),
-        "consumer": bool(client.exists(keys.writer())),
-    }
 
 
 @app.command()

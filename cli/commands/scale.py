@@ -1,4 +1,4 @@
-"""`trawl scale`, `trawl autoscale` and `trawl nodes`: the crawlers of each service, and the room for them on the nodes."""
+"""`trawl scale` and `trawl autoscale`: the number of crawlers of each service."""
 
 from __future__ import annotations
 
@@ -9,17 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from cli.access import redis_client
-from cli.views.fleet_tables import in_trouble_first, node_columns, node_json
 from cli.views.options import AsJson
 from cli.views.output import report
-from cli.views.tables import show
 from redis_components.errors import ConfigError
-from redis_components.server.untrusted_values import server_time
 from workers.environment.declaration import check_size
 from workers.fleet import sizes
 from workers.fleet.autoscale import check_policy
 from workers.fleet.sizes import desired_fleet
-from workers.state.nodes import Nodes
 from workers.state.registry import Registry
 from workers.state.services import Autoscaled, Autoscaling, Policy
 
@@ -134,21 +130,3 @@ def autoscaled_json(service: str, one: Autoscaled, size: int | None) -> dict[str
         "ceiling": memory.ceiling,
         "why": memory.why or None,
     }
-
-
-def nodes(as_json: AsJson = False) -> int:
-    """Show the nodes: their services, crawlers and capacity, and whether they are drained.
-
-    A node is a Celery worker that consumes the queue of a service (`-Q crawlers.forum_detail`), or of all (`-Q crawlers`). A node
-    without a heartbeat for 15 s is **gone**; its crawlers start on other nodes when their slots have expired.
-
-    **Examples:**
-
-        trawl nodes
-        trawl nodes --json | jq '.[] | select(.state == "up") | .name'
-    """
-    with redis_client() as client:
-        found, now = Nodes(client).all(), server_time(client)
-    empty = "No node is running. Start one with `trawl up`, or with `celery -A tasks worker`."
-    show(in_trouble_first(found, now), node_columns(now), as_json, empty=empty, whole=[node_json(one, now) for one in found])
-    return 0

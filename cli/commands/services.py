@@ -47,7 +47,7 @@ def list_services(as_json: AsJson = False) -> int:
 
 @app.command("show")
 def show_service(name: Service, as_json: AsJson = False) -> int:
-    """Show how a service is declared, and where each value comes from.
+    """Show how a service is declared, where each value comes from, and where its items are written.
 
     A size set by `trawl scale` is over the declaration of `trawl services add`, then `trawl.toml`, then TRAWL_FLEET.
     """
@@ -55,9 +55,10 @@ def show_service(name: Service, as_json: AsJson = False) -> int:
         found = declarations(client)
         if name not in found:
             raise unknown_name("service", name, found)
-        values = value_origins(client, name, found[name])
+        values, place = value_origins(client, name, found[name]), ConsumerPlaces(client).all().get(name)
     row = _row(name, *found[name])
     row |= {field: value for field, (value, _) in values.items() if field in ("size", "autoscale")}
+    row["written"] = f"{place.target} on {place.node}" if place else ""
     origins = {field: origin for field, (_, origin) in values.items()}
     shown = {field: value for field, value in {"service": name, **row}.items() if value not in ("", None, {})}
     lines = [f"{field}: {value}" + (f" ({origins[field]})" if field in origins else "") for field, value in shown.items()]

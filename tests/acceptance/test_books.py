@@ -20,7 +20,7 @@ def test_what_is_declared_is_crawled_consumed_and_seen(way: str, tmp_path: Path)
         row = case.row(1)
         assert (row.lines_missing, row.rows_missing, row.rows_twice, row.copies, row.fetched_twice) == (0, 0, 0, 0, 0)
         for service in ("books", "shelf"):
-            assert "written to" in case.deployment.trawl("items", service)
+            assert "written: " in case.deployment.trawl("services", "show", service)
         status = case.deployment.trawl("status")
         assert "no node serves" not in status
         assert "none runs" not in status

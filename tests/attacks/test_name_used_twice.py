@@ -35,7 +35,7 @@ def test_two_workers_of_one_name_are_noticed_by_both(
             assert trawl([command]) == (command == "status"), "status ends with 1 where something needs attention"
             return " ".join(capsys.readouterr().out.split())
 
-        wait_until(lambda: "name used twice" in said("nodes"), "trawl nodes says so")
+        wait_until(lambda: "name used twice" in said("status"), "the table of nodes says so")
         wait_until(lambda: "two workers have this name" in said("status"), "trawl status says so")
     finally:
         for one in both:

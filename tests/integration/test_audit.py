@@ -99,10 +99,9 @@ def test_secrets_are_masked_and_lines_stay_lines() -> None:
 SHOWING = {
     *("api", "audit", "config acl", "config check", "config convert", "config show", "config systemd", "doctor"),
     *("events list", "events refused", "run groups", "run list", "run show"),
-    *("events tail", "export", "forums list", "health", "history", "init", "items list", "job list", "job show", "logs"),
+    *("events tail", "export", "forums list", "health", "history", "init", "job list", "job show", "logs"),
     *(
         "mcp",
-        "nodes",
         "read",
         "schedule list",
         "search",

@@ -62,7 +62,7 @@ def test_a_worker_consumes_what_is_declared_and_a_killed_consumer_loses_no_item(
         wait_until(lambda: not client.llen("books:items"), "and have left Redis")
         assert len(lines(path)) <= len(whole) + Sink.batch, "at most one batch comes again"
         assert not client.exists("books:items:dead")
-        assert f"books: written to {path} on a@test" in fleet.trawl("items", "books")
+        assert f"written: {path} on a@test" in fleet.trawl("services", "show", "books")
         assert client.llen("stuck:items") == 1
         assert "consumer of stuck:items: items wait" in fleet.trawl("status")
         Services(client).remove("books")

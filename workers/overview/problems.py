@@ -163,7 +163,7 @@ def _items(view: Overview) -> Iterator[Problem]:
             yield Problem(
                 what=f"{one.name} starts no page: {crawl.items:,} items wait for their consumer, {crawl.bad_items:,} were "
                 f"refused ({crawl.item_bytes / 2**20:,.0f} MiB; bounds: {' and '.join(bounds)}); nothing is lost",
-                fix=f"consume them (trawl items {one.name}), see trawl dead items {one.name}, or raise REDIS_ITEMS_MAX_WAITING",
+                fix=f"consume them (trawl items consume), see trawl dead items {one.name}, or raise REDIS_ITEMS_MAX_WAITING",
             )
         elif one.items_refused:
             what = f"{one.name}: {one.items_refused:,} items were refused by their consumer and are kept"

@@ -127,7 +127,7 @@ class FleetKeys(NamespaceKeys):
         """HASH: the last consumer of each service's items, or of a group's (`books`, `books/files` -> JSON with target, node,
         host, and the mark of a file's folder).
 
-        Written by consumers; read by these and `trawl items`.
+        Written by consumers; read by these and `trawl services show`.
         """
         return f"{self.prefix}:consumers"
 
@@ -163,7 +163,7 @@ class FleetKeys(NamespaceKeys):
     def nodes(self) -> str:
         """HASH: last heartbeat of each node (its name -> JSON with services, capacity, crawlers, files, time).
 
-        Written by each worker's main process (`node_beat.lua`); read by `reconcile_fleet`, `trawl nodes` and the exporter.
+        Written by each worker's main process (`node_beat.lua`); read by `reconcile_fleet`, `trawl status` and the exporter.
         """
         return f"{self.prefix}:nodes"
 
