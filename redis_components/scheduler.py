@@ -118,7 +118,7 @@ class Scheduler(StandaloneScheduler):
         self._wake = watch_finished(crawler, self._book.finish, begun=self._book.begin, failed=self._book.fail)
         self._sees_sending = check_when_sent(crawler, self._book.is_late, self._frontier.find_place, self._book.leave_unsent)
         send_at_once(crawler, self._book)
-        self.ages = PageAges(crawler, self._frontier, self._pages, self._inc_value)
+        self.ages = PageAges(crawler, self._frontier, self._book, self._inc_value)
         listeners.work = self._first_work
         listeners.duplicate = self._known_to_redis
         listeners.names = self._names_of

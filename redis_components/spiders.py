@@ -23,7 +23,7 @@ from . import connection, defaults
 from .errors import ConfigError
 from .scheduler import scheduler_of, set_aside
 from .scrapy_glue.engine import is_one_page, refusing, stop_crawl
-from .scrapy_glue.page_tracker import reason_of
+from .scrapy_glue.failure_reasons import reason_of
 from .server.names import namespace_of, prefixed
 from .start_tasks.feed import Feeding, TaskFeed, request_of
 from .start_tasks.scrapy_redis_api import SynchronousTasks

@@ -28,7 +28,7 @@ from forums.sites.http.politeness import NotAllowed
 from redis_components.frontier.holds import HoldKind
 from redis_components.scheduler import scheduler_of
 from redis_components.scrapy_glue.engine import ForCrawler, frontier_of
-from redis_components.scrapy_glue.page_tracker import plain, silence_of
+from redis_components.scrapy_glue.failure_reasons import plain, silence_of
 from redis_components.server.printable import kind_of
 from workers.breaker.hosts import BLOCKED, SiteHealth, Step, first_url, in_background, sent_again
 from workers.process import page_at_work

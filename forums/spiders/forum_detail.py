@@ -18,7 +18,7 @@ from forums.records.tasks_and_items import comment_item, file_digest, now_in_rea
 from forums.sites import PageGone, Site, UnreadablePage, site_in_use
 from redis_components.scheduler import set_aside
 from redis_components.scrapy_glue.conditional import is_unchanged
-from redis_components.scrapy_glue.page_tracker import reason_of
+from redis_components.scrapy_glue.failure_reasons import reason_of
 
 from .base import ForumSpider, address_of, check_thread, merged, merged_into, page_request, read_page, site_of_task
 from .thread_reading import (

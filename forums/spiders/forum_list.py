@@ -19,7 +19,7 @@ from forums.state import database_state
 from forums.state.database_state import ThreadRecord
 from redis_components.scrapy_glue.conditional import is_unchanged
 from redis_components.scrapy_glue.engine import frontier_of
-from redis_components.scrapy_glue.page_tracker import reason_of
+from redis_components.scrapy_glue.failure_reasons import reason_of
 from redis_components.start_tasks.seeding import in_overflow
 
 from .base import check_list, page_request, read_page, site_of_task

@@ -22,7 +22,7 @@ from forums.sites import Site, UnreadablePage, site_in_use
 from forums.state.database_state import ThreadRecord
 from forums.state.forum_states import ForumStates
 from redis_components.scrapy_glue.conditional import is_unchanged
-from redis_components.scrapy_glue.page_tracker import reason_of
+from redis_components.scrapy_glue.failure_reasons import reason_of
 
 from .base import ListSpider, page_request, read_page
 from .scan_plan import MOST_KEPT, Change, Listed, Stopped, change_of, is_believable, task_of

@@ -5,47 +5,27 @@ Such a page would stay leased, and keep its place in the crawler, for as long as
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
-from scrapy.utils.asyncio import is_asyncio_available
-from twisted.internet.defer import CancelledError, Deferred
-
 from .engine import stop_crawl
-from .internals import CALLBACK, NotNow, await_within, waiting_for_turn
-from .page_tracker import Page, current_page
+from .internals import CALLBACK, await_within, waiting_for_turn
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+    from collections.abc import Callable
 
     from scrapy import Request
     from scrapy.crawler import Crawler
 
     from redis_components.frontier.frontier import Frontier
 
+    from .page_tracker import Page, PageTracker
+
 
 logger = logging.getLogger(__name__)
 
 LOOKS = 20  # in the longest age
 LONGEST_URL = 300
-TOO_OLD = "its page was at work for too long"
-
-
-class Step:
-    """Something that Scrapy awaits for a page; `end` lets it raise, once."""
-
-    __slots__ = ("_end", "ended", "name")
-
-    def __init__(self, name: str, end: Callable[[], object]) -> None:
-        self.name, self._end = name, end
-        self.ended = False
-
-    def end(self) -> None:
-        """Cancel it."""
-        if not self.ended:
-            self.ended = True
-            self._end()
 
 
 class PageAges:
@@ -53,13 +33,12 @@ class PageAges:
     with an attempt counted, and what Scrapy awaits for it is cancelled, which frees its place.
     """
 
-    def __init__(self, crawler: Crawler, frontier: Frontier, pages: dict[Request, Page], count: Callable[[str], None]) -> None:
-        self._crawler, self._frontier, self._pages, self._count = crawler, frontier, pages, count
+    def __init__(self, crawler: Crawler, frontier: Frontier, tracker: PageTracker, count: Callable[[str], None]) -> None:
+        self._crawler, self._frontier, self._pages, self._count = crawler, frontier, tracker.pages, count
         self._max_s = frontier.config.max_page_age_s
         self._look_at, self._asked_at = 0.0, frontier.now()
-        self._on_loop = is_asyncio_available()
         if self._max_s:
-            await_within(crawler, self._within, self._items_within)
+            await_within(crawler, tracker.within, tracker.items_within)
             frontier.listeners.applied.append(self._look)
 
     def oldest(self) -> tuple[float, str]:
@@ -117,48 +96,6 @@ class PageAges:
             self._asked_at = now
             spider.return_open_task(why)
             stop_crawl(self._crawler, "start_error")
-
-    async def _within(self, request: Request | None, name: str, work: Coroutine[Any, Any, Any]) -> Any:
-        """Await `work`, which is done for `request`; raise NotNow where its page was ended meanwhile."""
-        page = self._pages.get(request) if request is not None else None
-        page = page or current_page.get()  # of a file, for example, that a pipeline asks for
-        if page is None:
-            return await work
-        if page.ended:
-            work.close()
-            raise NotNow(TOO_OLD)
-        if self._on_loop:
-            task = asyncio.current_task()
-            assert task is not None
-            awaited: Awaitable[Any] = work
-            step = Step(name, task.cancel)
-        else:
-            awaited = deferred = Deferred.fromCoroutine(work)
-            task, step = None, Step(name, deferred.cancel)
-        page.steps[step] = None
-        try:
-            return await awaited
-        except (asyncio.CancelledError, CancelledError):
-            if not step.ended:
-                raise
-            if task is not None:
-                task.uncancel()
-            raise NotNow(TOO_OLD) from None
-        finally:
-            del page.steps[step]
-
-    async def _items_within(self, request: Request, found: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        """Yield the results of an asynchronous callback, until its page is ended."""
-
-        async def following() -> Any:
-            return await anext(found)
-
-        while True:
-            try:
-                one = await self._within(request, CALLBACK, following())
-            except (StopAsyncIteration, NotNow):
-                return
-            yield one
 
 
 def _awaited(page: Page) -> str:

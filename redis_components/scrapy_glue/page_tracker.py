@@ -6,45 +6,35 @@ ends when its last part is finished, so that a crash before that gives the page 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
-import os
-import re
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from scrapy import Request
-from scrapy.exceptions import (
-    CannotResolveHostError,
-    CloseSpider,
-    DownloadConnectionRefusedError,
-    DownloadFailedError,
-    DownloadTimeoutError,
-    ResponseDataLossError,
-)
-from scrapy.spidermiddlewares.httperror import HttpError
+from scrapy.exceptions import CloseSpider
 from scrapy.utils.asyncio import is_asyncio_available
+from twisted.internet.defer import CancelledError, Deferred
 
 from redis_components.errors import Unserializable
 from redis_components.frontier.messages import Lease, QueueOrder
-from redis_components.server.printable import in_words, without_class_names
 from redis_components.server.untrusted_values import LATEST
 
 from .engine import stop_crawl
-from .internals import take_back
+from .failure_reasons import reason_of
+from .internals import CALLBACK, NotNow, take_back
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 
     from scrapy.crawler import Crawler
     from scrapy.http import Response
     from twisted.python.failure import Failure
 
     from redis_components.frontier.frontier import Frontier
-
-    from .page_age import Step
 
 
 current_page: ContextVar[Page | None] = ContextVar("trawl_page", default=None)
@@ -53,6 +43,21 @@ current_page: ContextVar[Page | None] = ContextVar("trawl_page", default=None)
 Scrapy runs the download, the callback and the pipelines of one request in separate asyncio tasks, which inherit it. Without
 asyncio (another Twisted reactor) Scrapy's cooperator runs callbacks of all pages in one context, and this stays None there.
 """
+
+
+@dataclass(slots=True, eq=False)
+class Step:
+    """Something that Scrapy awaits for a page; `end` lets it raise, once."""
+
+    name: str
+    cancel: Callable[[], object]
+    ended: bool = False
+
+    def end(self) -> None:
+        """Cancel it."""
+        if not self.ended:
+            self.ended = True
+            self.cancel()
 
 
 @dataclass(slots=True, eq=False)
@@ -106,10 +111,6 @@ class Page:
             self.lane = ""
 
 
-HOST = "host"
-"""The field that need not be there: the URL has it."""
-
-
 class SiteSlots:
     """`most` returns how many requests of a site may be at work here; None: any number. No site has more than three quarters of
     `concurrency` places, so one that hangs leaves room for the others with any `most`.
@@ -128,7 +129,7 @@ class SiteSlots:
         """
         if isinstance(named := meta.get(self._by), str):
             return named
-        return urlsplit(url).netloc.rpartition("@")[2].lower() if self._by == HOST else ""
+        return urlsplit(url).netloc.rpartition("@")[2].lower() if self._by == "host" else ""
 
     def enter(self, site: str) -> bool:
         """Take a place for a request of `site`; False where there is none."""
@@ -164,39 +165,7 @@ class SiteSlots:
 logger = logging.getLogger(__name__)
 
 MOST_LANES = 10_000
-
-_TLS_SETTINGS = re.compile(r" ssl:(?:<[^<>]*>|default|True|False|None)(?= \[|$)")
-
-
-def reason_of(failure: Failure) -> str:
-    """Return the reason of a failure for display: `HTTP 404`, why there is no response, or the error in words."""
-    if isinstance(failure.value, HttpError):
-        return f"HTTP {failure.value.response.status}"
-    if why := silence_of(failure.value):
-        return f"the server {why}"
-    return plain(in_words(failure.value)) if failure.value else ""
-
-
-def silence_of(error: BaseException | None) -> str:
-    """Return in words why a server gave no response, as in `does not answer (connection refused)`; "" for other errors."""
-    if type(error) is CannotResolveHostError:  # not the fleet's subclass, which names an address
-        return f"does not answer (its name is not resolved: {plain(str(error))})"
-    if isinstance(error, DownloadTimeoutError | TimeoutError):
-        return "does not answer (time-out)"
-    if isinstance(error, ResponseDataLossError):
-        return "broke off its response"
-    if isinstance(error, DownloadConnectionRefusedError):
-        number = getattr(getattr(error.__cause__, "os_error", error.__cause__), "errno", None)
-        known = os.strerror(number).lower() if isinstance(number, int) and number > 0 else ""
-        return f"does not answer ({known or plain(str(error))})"
-    return f"does not answer ({plain(str(error))})" if isinstance(error, DownloadFailedError) else ""
-
-
-def plain(message: str) -> str:
-    """Return an exception's message without the object of the TLS settings, which aiohttp names also where the
-    address is http.
-    """
-    return without_class_names(_TLS_SETTINGS.sub("", message))
+TOO_OLD = "its page was at work for too long"
 
 
 class PageTracker:
@@ -331,6 +300,48 @@ class PageTracker:
             self._frontier.rest(lane, wait_s)
         else:
             self._slots[lane] = ""
+
+    async def within(self, request: Request | None, name: str, work: Coroutine[Any, Any, Any]) -> Any:
+        """Await `work`, which is done for `request`; raise NotNow where its page was ended meanwhile."""
+        page = self.pages.get(request) if request is not None else None
+        page = page or current_page.get()  # of a file, for example, that a pipeline asks for
+        if page is None:
+            return await work
+        if page.ended:
+            work.close()
+            raise NotNow(TOO_OLD)
+        if self._has_contexts:
+            task = asyncio.current_task()
+            assert task is not None
+            awaited: Awaitable[Any] = work
+            step = Step(name, task.cancel)
+        else:
+            awaited = deferred = Deferred.fromCoroutine(work)
+            task, step = None, Step(name, deferred.cancel)
+        page.steps[step] = None
+        try:
+            return await awaited
+        except (asyncio.CancelledError, CancelledError):
+            if not step.ended:
+                raise
+            if task is not None:
+                task.uncancel()
+            raise NotNow(TOO_OLD) from None
+        finally:
+            del page.steps[step]
+
+    async def items_within(self, request: Request, found: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """Yield the results of an asynchronous callback, until its page is ended."""
+
+        async def following() -> Any:
+            return await anext(found)
+
+        while True:
+            try:
+                one = await self.within(request, CALLBACK, following())
+            except (StopAsyncIteration, NotNow):
+                return
+            yield one
 
 
 class RequestLanes:

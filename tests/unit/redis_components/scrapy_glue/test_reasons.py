@@ -15,7 +15,7 @@ from scrapy.exceptions import (
 )
 from twisted.python.failure import Failure
 
-from redis_components.scrapy_glue.page_tracker import plain, reason_of
+from redis_components.scrapy_glue.failure_reasons import plain, reason_of
 
 
 def test_a_refused_connection_names_no_object_of_ours() -> None:
