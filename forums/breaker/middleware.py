@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -32,7 +33,7 @@ from redis_components.scrapy_glue.failure_reasons import plain, silence_of
 from redis_components.server.printable import kind_of
 from workers.breaker.hosts import BLOCKED, SiteHealth, Step, first_url, in_background, sent_again
 from workers.process import page_at_work
-from workers.process.page_at_work import PageAtWork, is_site_page
+from workers.process.page_at_work import PageAtWork
 from workers.raw_pages import RawPage, RawStore, raw_dir
 
 from .missing import MissingPages, should_exist
@@ -114,7 +115,8 @@ class SiteWatch(ForCrawler):
         super().__init__(crawler)
         assert crawler.stats is not None
         self._inc_value = crawler.stats.inc_value
-        self._health: dict[tuple[str, str], SiteHealth] = {}
+        self._goods: Counter[tuple[str, str]] = Counter()  # pages read, by site and kind
+        self._health: dict[tuple[str, str], SiteHealth] = {}  # from the first blocked answer or failed try
         self._walled: set[str] = set()  # sites whose later pages of threads are not for guests
         self._missing: dict[tuple[str, str], MissingPages] = {}
         self._with_rows: set[tuple[str, str]] = set()  # forums whose first list page had rows
@@ -140,7 +142,8 @@ class SiteWatch(ForCrawler):
         with page_at_work.reading(_at_work(response, site, page)):
             found = soft_block.verdict(response, _format(site, page))
         if found is None:
-            self._of(site, page).answered()
+            if health := self._health.get((site.name, page["kind"])):
+                health.answered()
             if response.status in MISSING and (again := self._doubted(request, site, page, f"HTTP {response.status}")):
                 return again
             if 200 <= response.status < 300 and not response.meta.get("unchanged"):
@@ -181,7 +184,9 @@ class SiteWatch(ForCrawler):
             self._block_again(request, site, context, found)
         if number > 1 and rows:
             self._walled.discard(site.name)
-        self._of(site, context).good()
+        self._goods[site.name, kind] += 1
+        if health := self._health.get((site.name, kind)):
+            health.good()
         if (missing := self._missing.get((site.name, kind))) is not None:
             missing.urls.clear()
         if kind == "list" and rows and number == 1:
@@ -222,7 +227,7 @@ class SiteWatch(ForCrawler):
             blocks,
             file,
             site.breaker,
-            goods=self._of(site, page).goods,
+            goods=self._goods[site.name, page["kind"]],
             is_check=reading.get("mode") == "check",
             held=self._is_held(site),
             now=time.monotonic(),
@@ -248,7 +253,8 @@ class SiteWatch(ForCrawler):
         return soft_block.without_rows(response)
 
     def _of(self, site: Site, page: Mapping[str, Any]) -> SiteHealth:
-        return self._health.get((site.name, page["kind"])) or self._health.setdefault((site.name, page["kind"]), SiteHealth())
+        key = site.name, page["kind"]
+        return self._health.get(key) or self._health.setdefault(key, SiteHealth(self._goods[key]))
 
     def _is_last_try(self, request: Request) -> bool:
         return bool(request.meta.get("dont_retry")) or request.meta.get("retry_times", 0) >= self._retries
@@ -312,13 +318,12 @@ def _at_work(response: Response, site: Site, page: Mapping[str, Any]) -> PageAtW
 
 def _asked(request: Request | None) -> tuple[Site, dict[str, Any]] | None:
     """Return site and page of a request; None if it is not from the forum spiders."""
-    if request is None or not is_site_page(request.meta):
-        return None
-    page = request.meta["page"]
-    if not isinstance(page.get("kind"), str):
+    meta = request.meta if request is not None else {}
+    name, page = meta.get("site"), meta.get("page")
+    if not isinstance(name, str) or not isinstance(page, dict) or not isinstance(page.get("kind"), str):
         return None
     try:
-        return site_in_use(request.meta["site"]), page
+        return site_in_use(name), page
     except SiteError:  # not a site of this fleet
         return None
 

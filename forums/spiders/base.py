@@ -156,6 +156,7 @@ class ForumSpider(RedisSpider):
     """A spider that serves sites in turns, each with the concurrency that its `politeness` allows."""
 
     turn_by = "site"
+    reads_site_files = True  # by them its pages are judged and kept
     item_consumer = FORUM_WRITER
     newest_fields = NEWEST_FIELDS
 

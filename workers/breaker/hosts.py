@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 import redis
+from scrapy.exceptions import NotConfigured
 
 from redis_components import connection
 from redis_components.errors import TrawlError
@@ -29,7 +30,6 @@ from redis_components.scheduler import scheduler_of
 from redis_components.scrapy_glue.engine import ForCrawler, frontier_of, known_frontier
 from redis_components.server.names import crawl_name
 from workers.application import application
-from workers.process.page_at_work import is_site_page
 from workers.state.holds import HOST
 
 from .state import open_breaker
@@ -150,14 +150,14 @@ class Step(StrEnum):
 class SiteHealth:
     """Answers of one kind of page of one site in this process: a site may block threads but not lists."""
 
-    def __init__(self) -> None:
+    def __init__(self, goods: int = 0) -> None:
         self.in_a_row = 0  # blocked answers since the last page of the site
         self.pages: set[str] = set()  # their URLs
         self.stumbles = 0  # failed tries since the last answer
         self.opened_at = float("-inf")
-        self.goods = 0
+        self.goods = goods  # pages of the site
         self._first: dict[str, int] = {}  # blocked pages -> good pages before the first block
-        self._last: deque[bool] = deque(maxlen=WINDOW)  # True: blocked
+        self._last = deque([False] * min(goods, WINDOW), maxlen=WINDOW)  # True: blocked
 
     def is_settling(self, now: float) -> bool:
         """Return True while the hold of an opening may not have reached every process."""
@@ -263,11 +263,14 @@ class HostWatch(ForCrawler):
     """Downloader middleware, inside of Scrapy's retries. A page that met a wall is sent again; after too many blocks the spider
     receives it as without this class.
 
-    Pages of the forum spiders and statuses that the spider handles (`handle_httpstatus_list`) are passed through.
+    Statuses that the spider handles (`handle_httpstatus_list`) are passed through.
     """
 
     def __init__(self, crawler: Crawler) -> None:
+        """Begin; raises NotConfigured for a spider of an application, which judges its pages by the files of their sites."""
         super().__init__(crawler)
+        if getattr(crawler.spidercls, "reads_site_files", False):
+            raise NotConfigured
         self._health: OrderedDict[str, SiteHealth] = OrderedDict()
         settings = crawler.settings
         self._all: bool = settings.getbool("HTTPERROR_ALLOW_ALL")
@@ -276,10 +279,9 @@ class HostWatch(ForCrawler):
     def process_response(self, request: Request, response: Response) -> Request | Response:
         """Return the response, or the request that replaces it."""
         frontier = known_frontier(self._crawler)
-        meta = request.meta
-        if frontier is None or is_site_page(meta):
+        if frontier is None:
             return response
-        host = next(names_of(meta.get("site"), request.url), "")
+        host = next(names_of(request.meta.get("site"), request.url), "")
         found = verdict_on(response) or refusal(response)
         if found is None or found.cause not in _WALLS:
             if 200 <= response.status < 300:

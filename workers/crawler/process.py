@@ -27,7 +27,7 @@ from redis_components.embedded import redis_url
 from redis_components.frontier.config import FrontierConfig
 from redis_components.server.names import fleet_namespace, namespace_of
 from redis_components.setting_values import number_of
-from workers.process import memory, page_at_work, pipes
+from workers.process import memory, pipes
 from workers.process.exit_kinds import ExitKind, shutdown_grace
 from workers.process.heartbeat import PERIOD_S, Heartbeat
 from workers.process.options import CrawlerOptions
@@ -221,9 +221,7 @@ class CrawlerProcess:
         return None
 
     def _say_that_it_hangs(self) -> None:
-        page, silent_s = page_at_work.now(), self._crawl.silent_s()
-        over = f"hung while {page}: " if page else ""
-        logger.error("%sthe reactor has not answered for %.0f s; stacks of all threads:", over, silent_s)
+        logger.error("the reactor has not answered for %.0f s; stacks of all threads:", self._crawl.silent_s())
         faulthandler.dump_traceback(all_threads=True)
 
     def _out_of_time(self, stopping: Stopping) -> str | None:

@@ -9,9 +9,8 @@ from __future__ import annotations
 import mmap
 import os
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import msgspec
 
@@ -39,37 +38,29 @@ class PageAtWork(msgspec.Struct, frozen=True, kw_only=True):
         return f"reading {self.url} of site {self.site}"
 
 
-_shared: mmap.mmap | None = None
-_now: PageAtWork | None = None
-
-
-@contextmanager
-def reading(page: PageAtWork) -> Iterator[None]:
-    """Mark `page` as being read within the block. The reactor reads one page at a time: nothing is awaited within."""
-    global _now
-    _now = page
-    if _shared is not None:
-        encoded = msgspec.json.encode(msgspec.structs.replace(page, url=page.url[:_LONGEST]))
-        if len(encoded) < _SIZE - 2:
-            _shared[2 : 2 + len(encoded)] = encoded
-            _shared[:2] = len(encoded).to_bytes(2, "big")
-    try:
-        yield
-    finally:
-        _now = None
-        if _shared is not None:
-            _shared[:2] = b"\0\0"
-
-
-def now() -> PageAtWork | None:
-    """Return the page that this process reads; from any thread."""
-    return _now
+reading: Callable[[PageAtWork], AbstractContextManager[None]] = nullcontext  # type: ignore[assignment]  # it yields the page
+"""Marks a page as being read within a block, once a supervisor shares its memory. The reactor reads one page at a time: nothing
+is awaited within.
+"""
 
 
 def share(descriptor: int) -> None:
-    """Write the page to the memory of this descriptor, too. Raises OSError."""
-    global _shared
-    _shared = mmap.mmap(descriptor, _SIZE)
+    """Write each page that is read from now on to the memory of this descriptor. Raises OSError."""
+    global reading
+    shared = mmap.mmap(descriptor, _SIZE)
+
+    @contextmanager
+    def marked(page: PageAtWork) -> Iterator[None]:
+        encoded = msgspec.json.encode(msgspec.structs.replace(page, url=page.url[:_LONGEST]))
+        if len(encoded) < _SIZE - 2:
+            shared[2 : 2 + len(encoded)] = encoded
+            shared[:2] = len(encoded).to_bytes(2, "big")
+        try:
+            yield
+        finally:
+            shared[:2] = b"\0\0"
+
+    reading = marked
 
 
 class SharedPage:
@@ -92,8 +83,3 @@ class SharedPage:
         """Release the memory, after the last read."""
         self._map.close()
         os.close(self.descriptor)
-
-
-def is_site_page(meta: Mapping[str, Any]) -> bool:
-    """Return True if a request with this `meta` is for a page of a site: it has the site's name and the page's kind."""
-    return isinstance(meta.get("site"), str) and isinstance(meta.get("page"), dict)

@@ -18,7 +18,6 @@ from redis_components.frontier.stock import shared_clock
 from redis_components.scrapy_glue.engine import ForCrawler
 from redis_components.server.names import service_name
 from redis_components.setting_values import number_of
-from workers.process.page_at_work import is_site_page
 
 from .store import RawPage, RawStore, prune, raw_dir
 
@@ -37,6 +36,8 @@ class KeepRawPages(ForCrawler):
         """Begin; raises NotConfigured if no page is to be stored, ConfigError for an invalid number."""
         super().__init__(crawler)
         keep_days = number_of(crawler.settings, "RAW_PAGES_KEEP_DAYS", 0.0)
+        if getattr(crawler.spidercls, "reads_site_files", False):
+            raise NotConfigured
         if not keep_days > 0:
             raise NotConfigured("RAW_PAGES_KEEP_DAYS is 0")
         assert crawler.stats is not None
@@ -48,7 +49,7 @@ class KeepRawPages(ForCrawler):
 
     def process_response(self, request: Request, response: Response) -> Response:
         """Store a successful response with a body; return the response."""
-        if 200 <= response.status < 300 and not is_site_page(request.meta) and not request.meta.get("unchanged"):
+        if 200 <= response.status < 300 and not request.meta.get("unchanged"):
             response.request = request  # the engine sets it later
             at = datetime.fromtimestamp(shared_clock.time(), UTC)
             self._store.keep(RawPage.of(response, self._name, {"kind": "page"}, at.isoformat(timespec="milliseconds")))

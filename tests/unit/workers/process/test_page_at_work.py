@@ -21,12 +21,16 @@ def shared() -> SharedPage:
     return SharedPage()
 
 
-def test_a_page_is_at_work_while_it_is_read_and_not_after() -> None:
-    assert page_at_work.now() is None
+def test_a_page_is_at_work_while_it_is_read_and_not_after(shared: SharedPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    with page_at_work.reading(PAGE):
+        assert shared.read() is None, "no supervisor looks"
+    monkeypatch.setattr(page_at_work, "reading", page_at_work.reading)
+    page_at_work.share(shared.descriptor)
     with pytest.raises(ValueError), page_at_work.reading(PAGE):
-        assert page_at_work.now() == PAGE
+        assert shared.read() == PAGE
         raise ValueError
-    assert page_at_work.now() is None
+    assert shared.read() is None
+    shared.close()
     assert str(PAGE) == "reading http://forum.example/t/1?q=é of site books"
 
 
