@@ -12,9 +12,9 @@ from fastapi.responses import PlainTextResponse
 
 from redis_components.connection import connect, explain
 from redis_components.errors import ConfigError
-from redis_components.server.printable import in_one_line
+from redis_components.server.printable import in_one_line, masked
 from redis_components.server.untrusted_values import server_time
-from redis_components.server.url import impatient, masked
+from redis_components.server.url import impatient
 from workers.overview import Overview, OverviewReader, problems
 
 FIND_EVERY_S = 5.0  # between two searches for foreign values: each asks for every field of the fleet's keys

@@ -25,7 +25,8 @@ from . import defaults
 from .errors import ConfigError, RedisUnavailable
 from .keys import NamespaceKeys, limits_key
 from .server.names import Settings, check_one_slot
-from .server.url import FAILOVER_PARAMS, UrlKind, check, client_of, kind_of, masked, refused
+from .server.printable import masked
+from .server.url import FAILOVER_PARAMS, UrlKind, check, client_of, kind_of, refused
 
 # Separate settings that end up in the client's parameters. An empty or zero value does not count: set it in REDIS_PARAMS.
 SETTINGS_PARAMS_MAP = {

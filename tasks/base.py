@@ -30,14 +30,15 @@ from redis_components.connection import connect, explain
 from redis_components.embedded import redis_url
 from redis_components.errors import RedisUnavailable, TrawlError
 from redis_components.server.names import service_name
-from redis_components.server.printable import in_words
+from redis_components.server.printable import in_words, without_secrets
 from redis_components.server.scripts import is_servers_state
 from redis_components.server.signing import signing_is_on
 from workers.fleet.holds import who
 from workers.node.host import GivenUp
 from workers.state.beats import Schedules
+from workers.state.keys import FleetKeys
 from workers.state.registry import Registry
-from workers.state.reports import Act, append, without_secrets
+from workers.state.reports import Act
 
 from .guard.signed_messages import SIGNATURE, is_first_run
 
@@ -209,7 +210,7 @@ def audited(task: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterat
 
 def _keep(act: Act) -> None:
     try:
-        append(connect(), act)
+        act.add_to(connect(), FleetKeys().audit())
     except redis.RedisError as error:
         logger.warning("the audit does not have %s by %s, %s: %s", act.what[0], act.by, act.outcome, error)
 

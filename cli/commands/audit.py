@@ -16,9 +16,12 @@ from cli.views.options import AsJson, Newest
 from cli.views.output import iso
 from cli.views.tables import Columns, show
 from redis_components.errors import TrawlError
+from redis_components.server.printable import without_secrets
+from redis_components.server.untrusted_values import MOST_ENTRIES
 from redis_components.server.url import impatient
 from workers.fleet.holds import who
-from workers.state.reports import KEPT, Act, append, latest, without_secrets
+from workers.state.keys import FleetKeys
+from workers.state.reports import Act, latest
 
 
 def audit(
@@ -40,7 +43,7 @@ def audit(
         trawl audit --act limit
     """
     with running_client(as_json) as client:
-        found = [one for one in latest(client, limit if act is None else KEPT) if act in (None, one.what[0])][:limit]
+        found = [one for one in latest(client, limit if act is None else MOST_ENTRIES) if act in (None, one.what[0])][:limit]
     columns: Columns = {
         "when": lambda act: iso(act.at),
         "who": "by",
@@ -64,4 +67,4 @@ def record(arguments: Sequence[str], code: int) -> None:
     with suppress(TrawlError, redis.RedisError):  # the command has reported what is wrong with Redis
         if url := running_url():
             with redis_client(impatient(url, 2.0)) as client:
-                append(client, act)
+                act.add_to(client, FleetKeys().audit())

@@ -23,9 +23,9 @@ from cli.views.tables import echo_indented
 from redis_components import __version__
 from redis_components.embedded import data_dir
 from redis_components.errors import TrawlError
-from redis_components.server.printable import in_words
+from redis_components.server.printable import in_words, masked
 from redis_components.server.untrusted_values import server_time
-from redis_components.server.url import impatient, masked
+from redis_components.server.url import impatient
 from workers.application import Finding, application
 from workers.fleet.sizes import declared_fleet
 from workers.node.heartbeat import clock_problem, disk_problems

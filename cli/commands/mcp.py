@@ -19,9 +19,11 @@ import typer
 from cli.access import redis_client
 from redis_components import __version__
 from redis_components.errors import ConfigError, TrawlError
+from redis_components.server.printable import without_secrets
 from workers.fleet.holds import who
 from workers.process.run_module import own_module
-from workers.state.reports import Act, append, without_secrets
+from workers.state.keys import FleetKeys
+from workers.state.reports import Act
 
 _Tool = Callable[..., Coroutine[Any, Any, dict[str, Any]]]
 LONGEST_S = 120.0
@@ -216,4 +218,5 @@ def _cut(data: bytes) -> str:
 def _record(words: Sequence[str], outcome: str) -> None:
     """Write a call into the audit."""
     with redis_client() as client:
-        append(client, Act(at=time.time(), by=f"MCP, {who()}", what=without_secrets(words)[:30], outcome=outcome))
+        act = Act(at=time.time(), by=f"MCP, {who()}", what=without_secrets(words)[:30], outcome=outcome)
+        act.add_to(client, FleetKeys().audit())

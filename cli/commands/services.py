@@ -14,8 +14,7 @@ from cli.views.options import Services as OfServices
 from cli.views.output import complain, counted, echo, print_json, report
 from cli.views.tables import Columns, show
 from redis_components.errors import ConfigError, unknown_name
-from redis_components.server.printable import masked_values
-from redis_components.server.url import masked
+from redis_components.server.printable import masked, masked_values
 from workers.deploy.deploy import check as check_one
 from workers.fleet.consumers import ConsumerPlaces
 from workers.fleet.sizes import check_service, declarations, value_origins

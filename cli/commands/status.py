@@ -56,7 +56,7 @@ def look() -> tuple[Overview, str] | None:
     url = running_url()
     if url is None:
         return None
-    from redis_components.server.url import masked
+    from redis_components.server.printable import masked
     from workers.overview import OverviewReader
 
     with redis_client(url) as client:

@@ -39,8 +39,9 @@ from cli.views.tables import console
 from cli.views.up_screen import LOOK_S, UpLog, UpScreen
 from redis_components.embedded import data_dir, redis_url
 from redis_components.errors import ConfigError, TrawlError, unknown_name
+from redis_components.server.printable import masked
 from redis_components.server.untrusted_values import server_time
-from redis_components.server.url import impatient, masked
+from redis_components.server.url import impatient
 from redis_components.server.variables import refuse_example_secrets, variable
 from workers.application import application
 from workers.fleet.sizes import check_service, declarations, declared_fleet, default_fleet, largest_fleet, node_crawlers, scale

@@ -6,9 +6,8 @@ import msgspec
 import redis
 
 from redis_components.errors import ConfigError
-from redis_components.server.printable import in_one_line
+from redis_components.server.printable import in_one_line, masked
 from redis_components.server.untrusted_values import Count, Epoch, decoded, hash_at, readable, whole
-from redis_components.server.url import masked
 
 from .keys import ForumFleetKeys
 

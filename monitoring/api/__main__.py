@@ -25,7 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _serve(host: str, port: int) -> None:
     from redis_components.connection import connect  # after the signal handlers: loading takes a while
     from redis_components.embedded import redis_url
-    from redis_components.server.url import impatient, masked
+    from redis_components.server.printable import masked
+    from redis_components.server.url import impatient
 
     from .access import Tokens
     from .routes import create_api

@@ -22,9 +22,10 @@ import redis
 from fastapi import Request
 
 from redis_components.errors import ConfigError
-from redis_components.server.printable import in_one_line
+from redis_components.server.printable import in_one_line, without_secrets
 from workers.environment.variables import Api
-from workers.state.reports import Act, append, without_secrets
+from workers.state.keys import FleetKeys
+from workers.state.reports import Act
 
 SHORTEST = 16
 """Characters of a token."""
@@ -106,7 +107,7 @@ def audited(client: redis.Redis, request: Request, what: Sequence[object], by: s
     finally:
         origin = request.client.host if request.client else ""
         act = Act(at=time.time(), by=by, what=without_secrets(what)[:30], outcome=outcome, origin=origin)
-        append(client, act)
+        act.add_to(client, FleetKeys().audit())
 
 
 FREE = 5

@@ -19,7 +19,7 @@ import os
 import re
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from redis_components.errors import TrawlError
@@ -87,6 +87,13 @@ SECRET_NAME = rf"(?<![\w-])(?=[\w-]*?(?:{_WORDS}))[\w-]++"
 HIDDEN = "***"
 
 _IS_SECRET = re.compile(SECRET_NAME, re.IGNORECASE)
+_SECRET = re.compile(rf"({SECRET_NAME}[\"']?\s*+[=:]).+", re.IGNORECASE | re.DOTALL)
+_LONGEST = 200  # characters of one argument
+_SEARCHED = 2_000  # characters of one argument in which secrets are looked for, before it is cut
+_HEAD = re.compile(r"((?:[\w+.-]+://)?)([^:@/]*)", re.ASCII)
+_USER = re.compile(r"[\w.%~-]*", re.ASCII)
+_FORGOTTEN_HOST = re.compile(r"^([\w+]+://)([^/?@:,\[\]]*):(?!\d{0,5}(?:[/?,;#]|$)).*", re.ASCII | re.DOTALL)
+"""A login without its host: `redis://user:password`."""
 _LOGIN = re.compile(r"(?<=://)([^\s:/@'\"]{0,200}):[^\s/@'\"]{1,500}@")
 # A value that is not closed goes on to the end, which hides more and is looked for once.
 _TEXT = r"'(?:[^'\\]|\\.)*+(?:'|\\?\Z)|\"(?:[^\"\\]|\\.)*+(?:\"|\\?\Z)"
@@ -103,6 +110,33 @@ def masked_values(values: Mapping[str, Any]) -> dict[str, Any]:
 def masked_text(text: str) -> str:
     """Return a text with hidden passwords of URLs, and hidden values that are named like a secret, as in `{'token': '***'}`."""
     return _LOGIN.sub(rf"\1:{HIDDEN}@", _PAIR.sub(rf"\1'{HIDDEN}'", text))
+
+
+def masked(url: str) -> str:
+    """Return the URL as it may be shown: without password and options, also where it is malformed."""
+    # Up to the last @, before anything is parsed: an unquoted / or ? in a password would end up in another part of the URL.
+    login, at, rest = url.rpartition("@")
+    scheme, user = _HEAD.match(login).groups() if at else ("", "")  # type: ignore[union-attr]  # it fits each text
+    if at and login == f"{scheme}{user}" and _USER.fullmatch(user):
+        shown = f"{login}@"
+    elif at:
+        shown = f"{scheme}{user if _USER.fullmatch(user) else ''}:***@"
+    else:
+        shown, rest = "", _FORGOTTEN_HOST.sub(r"\1\2:***", rest)
+    return in_one_line(f"{shown}{rest.partition('?')[0]}")
+
+
+def without_secrets(arguments: Iterable[object]) -> tuple[str, ...]:
+    """Return arguments as they may be kept: without passwords of URLs and values that are named like a secret, also where the
+    value is the next argument (`--token VALUE`).
+    """
+    kept = []
+    is_value = False
+    for text in (str(one)[:_SEARCHED] for one in arguments):
+        shown = _SECRET.sub(rf"\1{HIDDEN}", masked(text) if "://" in text else text)
+        kept.append(HIDDEN if is_value and not text.startswith("-") else in_one_line(shown)[:_LONGEST])
+        is_value = text.startswith("-") and bool(_IS_SECRET.fullmatch(text))
+    return tuple(kept)
 
 
 def _in_value(value: Any) -> Any:

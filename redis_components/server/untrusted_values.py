@@ -44,6 +44,8 @@ def server_time(client: redis.Redis) -> float:
 
 MOST_BYTES = 65_536
 """Of one record: the largest that Trawl writes are a tenth of it."""
+MOST_ENTRIES = 10_000
+"""Of a stream of records."""
 LATEST = 32_503_680_000.0
 """Epoch s, the year 3000: later times cannot be shown, and are not valid."""
 
@@ -204,6 +206,10 @@ class JsonRecord:
         Raises ValueError for anything else.
         """
         return decoded(text, cls, most=cls.MOST)
+
+    def add_to(self, client: redis.Redis, stream: str) -> None:
+        """Append it to a stream, of which about the last `MOST_ENTRIES` remain. Raises `redis.RedisError`."""
+        client.xadd(stream, {type(self).__name__.lower(): self.to_json()}, maxlen=MOST_ENTRIES, approximate=True)
 
 
 class RecordStore(Generic[R]):

@@ -34,7 +34,7 @@ from redis.exceptions import RedisClusterException
 
 from redis_components.errors import ConfigError
 
-from .printable import in_one_line
+from .printable import masked
 
 FORMS = (
     "redis://[user:password@]host:port/db, rediss://... (TLS), unix://[user:password@]/path?db=0, "
@@ -161,26 +161,6 @@ def _params(login: str, options: list[tuple[str, str]]) -> dict[str, Any]:
 def refused(url: str) -> ConfigError:
     """Return the error for a text that is not a URL of these forms. It shows no part of the password, wherever that ended up."""
     return ConfigError(f"{masked(url)} is not a Redis URL: write {FORMS}, with %-codes for special characters (%40 for @)")
-
-
-def masked(url: str) -> str:
-    """Return the URL as it may be shown: without password and options, also where it is malformed."""
-    # Up to the last @, before anything is parsed: an unquoted / or ? in a password would end up in another part of the URL.
-    login, at, rest = url.rpartition("@")
-    scheme, user = _HEAD.match(login).groups() if at else ("", "")  # type: ignore[union-attr]  # it fits each text
-    if at and login == f"{scheme}{user}" and _USER.fullmatch(user):
-        shown = f"{login}@"
-    elif at:
-        shown = f"{scheme}{user if _USER.fullmatch(user) else ''}:***@"
-    else:
-        shown, rest = "", _FORGOTTEN_HOST.sub(r"\1\2:***", rest)
-    return in_one_line(f"{shown}{rest.partition('?')[0]}")
-
-
-_HEAD = re.compile(r"((?:[\w+.-]+://)?)([^:@/]*)", re.ASCII)
-_USER = re.compile(r"[\w.%~-]*", re.ASCII)
-_FORGOTTEN_HOST = re.compile(r"^([\w+]+://)([^/?@:,\[\]]*):(?!\d{0,5}(?:[/?,;#]|$)).*", re.ASCII | re.DOTALL)
-"""A login without its host: `redis://user:password`."""
 
 
 # A server that went silent is left for its successor after this; other clients wait for `defaults.REDIS_PARAMS`.

@@ -3,7 +3,7 @@
 Such a message is set aside with its bytes and the reason (`trawl dead messages`), and never given to another worker. It is found
 
 - before kombu makes a message of it (here): text that is not JSON, JSON that is not a message;
-- before Celery makes a request of it (`worker.py`): headers, arguments, time limits (`signed_messages.py`);
+- before Celery makes a request of it (`worker.py`): headers, arguments, time limits, signature;
 - when Celery refuses it, or raises what is not an error of the broker (`worker.py`);
 - when several workers have died while they held it, for any reason (here).
 
@@ -16,12 +16,15 @@ from __future__ import annotations
 
 import json
 import logging
+import reprlib
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from queue import Empty
 from typing import Any
 
 import redis
 from celery.app import amqp
+from celery.signals import before_task_publish
 from kombu import connection as kombu_connection
 from kombu.transport import redis as over_redis
 from kombu.utils.json import loads
@@ -29,14 +32,111 @@ from kombu.utils.json import loads
 from redis_components.connection import connect
 from redis_components.errors import TrawlError
 from redis_components.server.printable import in_words, masked_text
+from redis_components.server.signing import signing_is_on
 from tasks.base import is_maintenance
 from workers.state.dead_messages import MOST_KEPT, RAW, DeadMessage, DeadMessages
 
-from .signed_messages import fault_of_container, signed_again
+from .signed_messages import sign, signed_again, wire_json
 
 logger = logging.getLogger(__name__)
 
 _LOGGED_BYTES = 64 * 1024
+
+# valid messages
+
+LONGEST_NAME = 255
+"""Characters of a task's name, an id, a queue."""
+_CLOCK_END = 2**53
+_SHOWN = 60
+
+Check = Callable[[Any], bool]
+
+
+def is_name(value: object) -> bool:
+    """Return True for a printable text of a name's length."""
+    return isinstance(value, str) and 0 < len(value) <= LONGEST_NAME and value.isprintable()
+
+
+def is_whole(value: object, end: int) -> bool:
+    """Return True for a whole number from 0 to below `end`."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < end
+
+
+def maybe(check: Check) -> Check:
+    """Return the check that takes None, too."""
+    return lambda value: value is None or check(value)
+
+
+def of_type(*kinds: type) -> Check:
+    """Return the check for values of exactly these types."""
+    return lambda value: type(value) in kinds
+
+
+def is_clock(value: object) -> bool:
+    """Return True for a value of Celery's logical clock."""
+    return is_whole(value, _CLOCK_END)
+
+
+def fault_of_fields(
+    fields: Mapping[Any, Any], checks: Mapping[str, Check], where: str = "", *, needed: tuple[str, ...] = ()
+) -> str | None:
+    """Return the first fault of fields with checks; others may hold anything."""
+    for name in needed:
+        if name not in fields:
+            return f"has no {where}{name}"
+    for name, value in fields.items():
+        check = checks.get(name)
+        if check is not None and not check(value):
+            return f"has {where}{name}={shown(value)}, which cannot be"
+    return None
+
+
+def shown(value: object) -> str:
+    """Return the beginning of a value, for people."""
+    text = reprlib.repr(value)  # of few elements and levels: a repr of all could be huge, or too deep
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def kind_of(value: object) -> str:
+    """Return the name of a value's type."""
+    return type(value).__name__
+
+
+NAME = maybe(is_name)
+TEXT = maybe(of_type(str))
+
+_CONTAINER: dict[str, Check] = {
+    "body": TEXT,
+    "headers": maybe(of_type(dict)),
+    "properties": of_type(dict),
+    "content-type": lambda value: value == "application/json",
+    "content-encoding": lambda value: value in (None, "utf-8", "UTF-8", "binary"),
+}
+_PROPERTIES: dict[str, Check] = {
+    "delivery_tag": is_name,
+    "delivery_info": of_type(dict),
+    "body_encoding": lambda value: value in (None, "base64", "utf-8"),
+    "priority": maybe(lambda value: is_whole(value, 256)),
+    "correlation_id": NAME,
+    "reply_to": NAME,
+}
+_DELIVERY: dict[str, Check] = {"exchange": TEXT, "routing_key": TEXT, "consumer_tag": TEXT}
+
+
+def fault_of_container(message: object) -> str | None:
+    """Return the fault of a message as kombu's Redis transport keeps it: a dictionary with body, headers and properties."""
+    if not isinstance(message, dict):
+        return f"is {kind_of(message)}, not an object"
+    if fault := fault_of_fields(message, _CONTAINER, needed=("properties",)):
+        return fault
+    properties = message["properties"]
+    if fault := fault_of_fields(properties, _PROPERTIES, "property ", needed=("delivery_tag", "delivery_info")):
+        return fault
+    if fault := fault_of_fields(properties["delivery_info"], _DELIVERY, "delivery_info "):
+        return fault
+    headers = message.get("headers") or {}
+    return fault_of_fields(headers, {"compression": lambda value: value is None, "clock": maybe(is_clock)}, "header ")
+
 
 # keeping invalid messages
 
@@ -201,6 +301,15 @@ class PooledConnection(GuardedTransport, kombu_connection.PooledConnection):
 class ConnectionPool(kombu_connection.ConnectionPool):
     def new(self) -> PooledConnection:
         return PooledConnection(self, **dict(self.connection._info(resolve=False)))  # type: ignore[no-untyped-call]
+
+
+@before_task_publish.connect
+def _sign_task(
+    body: Any = None, routing_key: str = "", headers: dict[str, Any] | None = None, properties: Any = None, **_: Any
+) -> None:
+    """Sign a message that Celery sends next. An error here is logged, and the message stays unsigned: workers refuse it."""
+    if headers is not None and signing_is_on():
+        sign(headers, wire_json(body).encode(), properties or {}, str(routing_key))
 
 
 _FOR_PEOPLE = ("argsrepr", "kwargsrepr", "args", "kwargs")

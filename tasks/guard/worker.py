@@ -1,14 +1,22 @@
-"""Celery's worker with the guard of `transport.py`: validates each message before Celery runs it, and sets invalid ones aside."""
+"""Celery's worker with the guard of `transport.py`: validates each message before Celery runs it, and sets invalid ones aside.
+
+Celery reads the fields of a message in the worker's main process and trusts them: a time limit that is text ends the worker.
+Fields that no code reads may hold anything.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any
 
 import redis
 from celery.app.control import Control as CeleryControl
 from celery.app.control import Mailbox as CeleryMailbox
+from celery.app.task import Context
+from celery.utils.time import maybe_iso8601
 from celery.worker import state
 from celery.worker.consumer import Consumer as CeleryConsumer
 from celery.worker.request import Request as CeleryRequest
@@ -17,12 +25,157 @@ from kombu import pidbox
 from kombu.exceptions import OperationalError
 
 from redis_components.errors import TrawlError
+from redis_components.server.signing import signing_is_on
 from tasks.base import is_maintenance, note_remote, release_place
 
-from .signed_messages import ReceivedCommands, SigningMailbox, fault_of_command, fault_of_signature, fault_of_task
-from .transport import one_line, set_aside
+from .signed_messages import ReceivedCommands, SigningMailbox, fault_of_signature
+from .transport import (
+    NAME,
+    TEXT,
+    Check,
+    fault_of_fields,
+    is_clock,
+    is_name,
+    is_whole,
+    kind_of,
+    maybe,
+    of_type,
+    one_line,
+    set_aside,
+    shown,
+)
 
 logger = logging.getLogger(__name__)
+
+
+# valid tasks and commands
+
+LONGEST_S = 10 * 366 * 86400
+"""Seconds of a time limit."""
+_YEARS = range(1970, 3000)
+_MOST_RETRIES = 1_000_000
+_MOST_PROCESSES = 1000
+
+
+def _is_seconds(value: object) -> bool:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value is None or (number and math.isfinite(value) and 0 <= value <= LONGEST_S)  # type: ignore[arg-type,operator]
+
+
+def _is_time(value: object) -> bool:
+    if isinstance(value, str):
+        try:
+            value = maybe_iso8601(value)
+        except (ValueError, TypeError, OverflowError, AttributeError):
+            return False
+    return isinstance(value, datetime) and value.year in _YEARS
+
+
+def _is_signature(value: object) -> bool:
+    """Return True for a task to send afterwards, as `task.s()` is written into a message."""
+    if not isinstance(value, Mapping):
+        return False
+    parts = (("args", list), ("kwargs", dict), ("options", dict))
+    return is_name(value.get("task")) and all(isinstance(value.get(name) or kind(), kind) for name, kind in parts)
+
+
+def _all(check: Check) -> Check:
+    return lambda value: isinstance(value, list | tuple) and all(map(check, value))
+
+
+_SIGNATURES = maybe(_all(_is_signature))
+_NAMES = maybe(lambda value: is_name(value) or _all(is_name)(value))
+_PROCESSES: Check = lambda value: is_whole(value, _MOST_PROCESSES + 1)  # noqa: E731 - a row of the tables below
+
+_TASK: dict[str, Check] = {
+    "task": is_name,
+    "id": is_name,
+    **dict.fromkeys(("root_id", "parent_id", "group", "shadow", "lang", "origin", "meth"), NAME),
+    **dict.fromkeys(("argsrepr", "kwargsrepr"), TEXT),
+    **dict.fromkeys(("eta", "expires"), maybe(_is_time)),
+    "timelimit": maybe(lambda value: isinstance(value, list | tuple) and len(value) == 2 and all(map(_is_seconds, value))),
+    **dict.fromkeys(
+        ("retries", "replaced_task_nesting", "group_index", "trawl_restored"),
+        maybe(lambda value: is_whole(value, _MOST_RETRIES)),
+    ),
+    **dict.fromkeys(("ignore_result", "redelivered"), maybe(of_type(bool))),
+    "groups": maybe(_all(is_name)),
+    "stamped_headers": maybe(_all(is_name)),
+    "stamps": maybe(of_type(dict)),
+    # Named in headers they would override the body, or a method of Celery's.
+    **dict.fromkeys(("callbacks", "errbacks", "chain", "chord", "compression"), lambda value: value is None),
+    **dict.fromkeys([name for name in vars(Context) if callable(getattr(Context, name))], lambda _: False),
+}
+_EMBEDDED: dict[str, Check] = {
+    **dict.fromkeys(("callbacks", "errbacks", "chain"), _SIGNATURES),
+    "chord": maybe(_is_signature),
+}
+
+# Commands of Celery's remote control that store their arguments, or use them outside of their `try`. An argument that is
+# not named here may be anything; the command itself reports unknown ones.
+_COMMANDS: dict[str, dict[str, Check]] = {
+    "revoke": {"task_id": _NAMES, "signal": NAME, "terminate": maybe(of_type(bool))},
+    "terminate": {"task_id": _NAMES, "signal": NAME},
+    "query_task": {"ids": _NAMES},
+    "revoke_by_stamped_headers": {"headers": lambda value: isinstance(value, dict) and all(map(_NAMES, value.values()))},
+    "rate_limit": {"task_name": is_name, "rate_limit": maybe(lambda value: is_name(value) or _is_seconds(value))},
+    "time_limit": {"task_name": is_name, "soft": _is_seconds, "hard": _is_seconds},
+    "hello": {"from_node": NAME, "revoked": maybe(_all(is_name))},
+    "pool_grow": {"n": _PROCESSES},
+    "pool_shrink": {"n": _PROCESSES},
+    "autoscale": {"max": maybe(_PROCESSES), "min": maybe(_PROCESSES)},
+    "add_consumer": dict.fromkeys(("queue", "exchange", "exchange_type", "routing_key"), NAME)
+    | {"exchange_type": lambda value: value in (None, "direct")},
+    "cancel_consumer": {"queue": is_name},
+    "shutdown": {"msg": NAME},
+}
+_NEEDED = {"add_consumer": "queue", "cancel_consumer": "queue"}
+
+
+def fault_of_task(headers: object, body: object) -> str | None:
+    """Return the fault in the headers or the decoded body of a message that shall run a task."""
+    if not isinstance(headers, dict) or "task" not in headers:
+        return "names no task in its headers"
+    if fault := fault_of_fields(headers, _TASK, "header ", needed=("task", "id")):
+        return fault
+    if not (isinstance(body, list | tuple) and len(body) == 3):
+        return f"has a body that is {kind_of(body)}, not [arguments, named arguments, what follows]"
+    args, kwargs, embedded = body
+    if not isinstance(args, list | tuple) or not isinstance(kwargs, dict):
+        return f"has arguments of the types {kind_of(args)} and {kind_of(kwargs)}, not a list and an object"
+    if embedded is None:
+        return None
+    if not isinstance(embedded, dict):
+        return f"is followed by {kind_of(embedded)}, not an object"
+    if unknown := embedded.keys() - _EMBEDDED.keys():
+        return f"is followed by {shown(min(unknown))}, which Celery does not know"
+    return fault_of_fields(embedded, _EMBEDDED, "what follows: ")
+
+
+def fault_of_command(body: object, headers: object) -> str | None:
+    """Return the fault of a command of Celery's remote control."""
+    if not isinstance(body, dict) or not isinstance(headers, dict):
+        return f"is {kind_of(body)}, not an object"
+    checks: dict[str, Check] = {
+        "method": is_name,
+        "arguments": maybe(of_type(dict)),
+        "destination": maybe(_all(is_name)),
+        "pattern": NAME,
+        "matcher": lambda value: value in (None, "glob"),  # a regular expression could take for ever
+        "ticket": NAME,
+        "reply_to": maybe(
+            lambda value: isinstance(value, dict) and all(is_name(value.get(n)) for n in ("exchange", "routing_key"))
+        ),
+    }
+    if unknown := body.keys() - checks.keys():
+        return f"has the field {shown(min(unknown))}, which remote control does not know"
+    method = body.get("method")
+    in_headers = {"clock": maybe(is_clock)}
+    if fault := fault_of_fields(body, checks, needed=("method",)) or fault_of_fields(headers, in_headers, "header "):
+        return fault
+    arguments = body.get("arguments") or {}
+    needed = _NEEDED.get(str(method))
+    return fault_of_fields(arguments, _COMMANDS.get(str(method), {}), f"{method}: ", needed=(needed,) if needed else ())
 
 
 # remote control
@@ -81,7 +234,7 @@ class Consumer(CeleryConsumer):
 
         def on_task_received(message: Any) -> Any:
             try:
-                fault = fault_of_signature(message, _queue_of(message)) or fault_of_task(message.headers, message.payload)
+                fault = _fault_of_signature(message) or fault_of_task(message.headers, message.payload)
             except Exception as error:
                 fault = f"cannot be decoded: {one_line(error)}"
             if fault:
@@ -130,9 +283,9 @@ class Consumer(CeleryConsumer):
             release_place(self.controller)
 
 
-def _queue_of(message: Any) -> str:
-    """Return the queue in which a message lay. By Redis, not by the message: that may have been written for another queue."""
-    return str(message.channel.delivering[0])
+def _fault_of_signature(message: Any) -> str | None:
+    # For the queue in which Redis had it, not the one that it names: it may have been written for another one.
+    return fault_of_signature(message, str(message.channel.delivering[0])) if signing_is_on() else None
 
 
 # events

@@ -15,7 +15,8 @@ from cli.processes import FlowerAccess
 from forums.storage import Database, parse
 from redis_components.embedded.files import private_folder
 from redis_components.errors import ConfigError
-from redis_components.server.url import address_of, masked
+from redis_components.server.printable import masked
+from redis_components.server.url import address_of
 from redis_components.server.variables import example_secrets, refuse_example_secrets
 from tests.support import warm_start
 from tests.support.items import post, wire

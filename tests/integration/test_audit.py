@@ -12,11 +12,12 @@ import redis
 
 from cli.command_table import _CHANGING, is_changing
 from cli.main import program
+from redis_components.server import untrusted_values
+from redis_components.server.printable import without_secrets
 from tasks.guard.worker import Mailbox, Node
 from tests.support.trawl_command import Trawl, commands
-from workers.state import reports
 from workers.state.keys import FleetKeys
-from workers.state.reports import latest, without_secrets
+from workers.state.reports import Act, latest
 
 
 @pytest.fixture
@@ -68,9 +69,9 @@ def test_what_flower_tells_a_worker_is_in_the_audit(
 
 
 def test_what_is_kept_of_the_audit_is_bounded(redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reports, "KEPT", 100)
+    monkeypatch.setattr(untrusted_values, "MOST_ENTRIES", 100)
     for _ in range(300):
-        reports.append(redis_client, reports.Act(at=1.0, by="a@b", what=("scale",)))
+        Act(at=1.0, by="a@b", what=("scale",)).add_to(redis_client, FleetKeys().audit())
     assert 100 <= redis_client.xlen(FleetKeys().audit()) < 250, "whole nodes of the stream go"
 
 

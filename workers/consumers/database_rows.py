@@ -18,7 +18,7 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, StatementError
 
 from redis_components.errors import ConfigError
 from redis_components.items.stream import by_halves
-from redis_components.server.url import masked
+from redis_components.server.printable import masked
 
 from .consume import Item, Sink, SinkUnavailable, as_cell, as_row
 from .mysql_dialect import (

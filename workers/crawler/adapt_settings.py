@@ -30,8 +30,8 @@ from redis_components.scheduler import Scheduler
 from redis_components.scrapy_glue.engine import ForCrawler
 from redis_components.scrapy_glue.page_tracker import current_page
 from redis_components.server.names import crawl_name, fleet_namespace, service_name
+from redis_components.server.printable import masked
 from redis_components.server.scripts import retried
-from redis_components.server.url import masked
 from redis_components.setting_values import number_of, object_of
 from redis_components.spiders import RedisMixin
 from workers.breaker.hosts import first_url, verdict_on

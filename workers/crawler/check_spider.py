@@ -24,7 +24,7 @@ from redis_components.errors import TrawlError
 from redis_components.pipelines import RedisPipeline
 from redis_components.scheduler import Scheduler
 from redis_components.scrapy_glue.scheduler_parts import why_never_started
-from redis_components.server.url import masked
+from redis_components.server.printable import masked
 from redis_components.setting_values import loaded, object_of
 from redis_components.spiders import RedisMixin
 from redis_components.start_tasks.seeding import WEB

@@ -16,7 +16,7 @@ from yarl import URL
 
 from redis_components.scheduler import set_aside
 from redis_components.scrapy_glue.engine import ForCrawler
-from redis_components.server.url import masked
+from redis_components.server.printable import masked
 from redis_components.start_tasks.seeding import WEB
 from workers.http.client import PrivateAddress, allowance_of, may_connect
 from workers.http.public_addresses import allowance_by, private_addresses_allowed

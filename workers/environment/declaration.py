@@ -29,6 +29,7 @@ from redis_components import defaults
 from redis_components.embedded import project_dir
 from redis_components.errors import ConfigError
 from redis_components.server.names import MOST_SLOTS, service_name
+from redis_components.server.printable import masked
 from redis_components.server.variables import variable
 
 PREFIX = "TRAWL_"
@@ -203,8 +204,6 @@ class Secret:
         return self._text
 
     def __str__(self) -> str:
-        from redis_components.server.url import masked  # loads redis-py
-
         return masked(self._text) if "://" in self._text else "***" if self._text else ""
 
     def __repr__(self) -> str:

@@ -26,9 +26,9 @@ from redis_components.errors import ConfigError, TrawlError
 from redis_components.items.stream import ItemStream, Lock, new_token
 from redis_components.keys import CrawlKeys
 from redis_components.server import fleet_file
+from redis_components.server.printable import masked
 from redis_components.server.signing import signing_is_on
 from redis_components.server.untrusted_values import JsonRecord, RecordStore
-from redis_components.server.url import masked
 from workers.consumers.consume import Sink, consume, report, unlock
 from workers.consumers.run_files import RunConsumer
 from workers.consumers.targets import SinkOptions, Target, check_place, is_target, parse_target

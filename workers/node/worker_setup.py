@@ -16,7 +16,8 @@ from typing import Any
 from urllib.parse import quote
 
 from redis_components.errors import ConfigError
-from redis_components.server.url import ServerAddress, UrlKind, address_of, kind_of, masked, server_params
+from redis_components.server.printable import masked
+from redis_components.server.url import ServerAddress, UrlKind, address_of, kind_of, server_params
 from redis_components.server.variables import variable
 from workers.application import application
 from workers.environment.variables import Fleet

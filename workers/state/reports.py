@@ -9,26 +9,17 @@ page and the exporter, on other machines, have them.
 from __future__ import annotations
 
 import logging
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 import redis
 
 from redis_components.admin.health import Problem
-from redis_components.server.printable import SECRET_NAME, in_one_line, without_class_names
+from redis_components.server.printable import without_class_names
 from redis_components.server.untrusted_values import Epoch, JsonRecord, as_text, decoded, hash_at, readable, server_time
-from redis_components.server.url import masked
 
 from .keys import FleetKeys
-
-KEPT = 10_000
-_LONGEST = 200  # characters of one argument
-_SEARCHED = 2_000  # characters of one argument in which secrets are looked for, before it is cut
-_SECRET = re.compile(rf"({SECRET_NAME}[\"']?\s*+[=:]).+", re.IGNORECASE | re.DOTALL)
-_NAME = re.compile(SECRET_NAME, re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,24 +33,6 @@ class Act(JsonRecord):
     what: tuple[str, ...]  # command or task and its arguments, secrets masked
     outcome: str = ""  # `done`, `exit code 2`; "" where it is not known
     origin: str = ""  # the address of an SSH session
-
-
-def without_secrets(arguments: Iterable[object]) -> tuple[str, ...]:
-    """Return arguments as they may be kept: without passwords of URLs and values that are named like a secret, also where the
-    value is the next argument (`--token VALUE`).
-    """
-    kept = []
-    is_value = False
-    for text in (str(one)[:_SEARCHED] for one in arguments):
-        shown = _SECRET.sub(r"\1***", masked(text) if "://" in text else text)
-        kept.append("***" if is_value and not text.startswith("-") else in_one_line(shown)[:_LONGEST])
-        is_value = text.startswith("-") and bool(_NAME.fullmatch(text))
-    return tuple(kept)
-
-
-def append(client: redis.Redis, act: Act) -> None:
-    """Add an act. Raises `redis.RedisError`."""
-    client.xadd(FleetKeys().audit(), {"act": act.to_json()}, maxlen=KEPT, approximate=True)
 
 
 def latest(client: redis.Redis, limit: int) -> list[Act]:
@@ -91,9 +64,8 @@ class Note(JsonRecord):
 
 def note(client: redis.Redis, one: Note) -> None:
     """Add a note. A failure is logged: the act itself must not fail because of it."""
-    fields: Any = {"note": one.to_json()}
     try:
-        client.xadd(FleetKeys().notes(), fields, maxlen=KEPT, approximate=True)
+        one.add_to(client, FleetKeys().notes())
     except redis.RedisError as error:
         logger.warning("no event of it (%s): %s", error, one.said)
 

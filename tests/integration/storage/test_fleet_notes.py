@@ -15,7 +15,7 @@ from forums.storage.write.changes import BEGINNING, Position
 from workers.breaker.state import close_breaker
 from workers.state.keys import FleetKeys
 from workers.state.registry import Registry
-from workers.state.reports import Act, Note, append, note
+from workers.state.reports import Act, Note, note
 
 
 def told(database: Database) -> list[tuple[str, str, str, str | None]]:
@@ -23,7 +23,7 @@ def told(database: Database) -> list[tuple[str, str, str, str | None]]:
 
 
 def act(client: redis.Redis, *what: str) -> None:
-    append(client, Act(at=1_700_000_000.0, by="ada@ops", what=what, outcome="done"))
+    Act(at=1_700_000_000.0, by="ada@ops", what=what, outcome="done").add_to(client, FleetKeys().audit())
 
 
 def test_acts_and_breakers_become_events_once_from_when_the_database_knows_the_fleet(

@@ -22,7 +22,8 @@ from redis_components.codec import values
 from redis_components.errors import CodecError
 from redis_components.frontier.holds import Hold
 from redis_components.start_tasks.seeding import BadStartTask, read
-from tasks.guard.signed_messages import fault_of_command, fault_of_container, fault_of_task
+from tasks.guard.transport import fault_of_container
+from tasks.guard.worker import fault_of_command, fault_of_task
 from tests.support.examples import examples
 from workers.backup.archive import records
 from workers.backup.snapshot import BackupError

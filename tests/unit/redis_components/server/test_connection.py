@@ -11,7 +11,7 @@ from redis import exceptions
 
 from redis_components.connection import connect, explain
 from redis_components.errors import ConfigError, RedisUnavailable
-from redis_components.server.url import masked
+from redis_components.server.printable import masked
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 

@@ -8,7 +8,8 @@ import pytest
 
 from redis_components.connection import get_redis
 from redis_components.errors import ConfigError
-from redis_components.server.url import UrlKind, address_of, check, kind_of, masked, server_params
+from redis_components.server.printable import masked
+from redis_components.server.url import UrlKind, address_of, check, kind_of, server_params
 from workers.node.worker_setup import Broker, broker_of
 
 
