@@ -21,7 +21,6 @@ import msgspec
 
 from redis_components.errors import ConfigError, did_you_mean
 
-from .untrusted_values import toml_table
 from .variables import project_dir, variable
 
 FILE = "trawl.toml"
@@ -95,6 +94,8 @@ def document(path: Path, tables: Sequence[str]) -> dict[str, Any]:
         if path not in _known or _known[path][0] != stamp:
             if look.st_size > _LARGEST:
                 raise ConfigError(f"{path} has over 1 MiB: this cannot be a file of Trawl")
+            from .untrusted_values import toml_table  # loads redis-py, which few commands need
+
             _known[path] = stamp, toml_table(path.read_text("utf-8"))
     except UnicodeDecodeError:
         raise ConfigError(f"{path}: cannot be read: it is not UTF-8") from None
