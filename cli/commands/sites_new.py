@@ -15,7 +15,7 @@ from rich.text import Text
 from cli.access import first_answer
 from cli.names import visit_limits
 from cli.views.output import complain, echo, print_json, working
-from cli.views.tables import Columns, console, plain_table, shortened, show
+from cli.views.tables import Columns, shortened, show
 from forum_reader.definition import load
 from forum_reader.definition.page_requests import is_this_machine
 from forum_reader.draft.draft_file import Draft, Preview, name_of, text_of
@@ -131,8 +131,7 @@ def _say(path: Path, draft: Draft, guess: Guess | None) -> None:
     marks = f", by {' and '.join(repr(mark) for mark in guess.marks[:3])}" if guess else ""
     echo(f"{path} written: {draft.software}{marks}")
     if draft.forums:
-        rows = [(f"  {one.id}", one.name, "" if one.threads is None else str(one.threads)) for one in draft.forums[:_SHOWN]]
-        console().print(plain_table(("  forum", "name", "threads"), rows))
+        show(draft.forums[:_SHOWN], {"  forum": lambda one: f"  {one.id}", "name": "name", "threads": "threads"}, False)
         if len(draft.forums) > _SHOWN:
             echo(f"  and {len(draft.forums) - _SHOWN} more")
     if draft.wrapper is not None:

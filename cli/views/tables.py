@@ -6,7 +6,6 @@ that is left. Loading rich takes longer than most commands: `cli.views.output` h
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -179,9 +178,8 @@ def _without_links(style: Style | None) -> Style | None:
     return style.update_link(None) if style and style.link else style
 
 
-SHORT = 16  # cells: a column of at most that width is not wrapped
+SHORT = 16  # characters: a column of at most that width is no text
 LEAST = 24  # cells for a text in its row: with less room it stands below
-_FIGURE = re.compile(r"[-+?]?|[-+]?[\d.,]+([ /%]{0,2}[A-Za-z%]+(/[a-z]+)?)?|\d{4}-\d\d-\d\d[T ]?[\d:]*Z?")
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -190,25 +188,16 @@ def console(*, stderr: bool = False) -> Console:
     return SafeConsole(file=stream, width=None if stream.isatty() else PIPE_WIDTH)
 
 
-def table_of(rows: Iterable[Any], columns: Columns) -> FittedTable:
-    """Return the table of the rows."""
-    if not isinstance(columns, Mapping):
-        return FittedTable(columns, rows)
-    return plain_table(tuple(columns), [[cell(row, of) for of in columns.values()] for row in rows])
-
-
-def plain_table(headings: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> FittedTable:
-    """Return a table of cells: columns of figures or short words are not wrapped, texts stand below where they have no room."""
-    found = [tuple(map(_cell, row)) for row in rows]
-    columns = [_plain_column(at, name, [row[at] for row in found]) for at, name in enumerate(headings)]
-    return FittedTable(columns, found)
-
-
-def _plain_column(at: int, name: str, cells: Sequence[Text]) -> Column:
-    is_text = any(not _FIGURE.fullmatch(one.plain) for one in cells) and max(one.cell_len for one in cells) > SHORT
-    if at == 0:
-        return Column(name, least=2 * LEAST if is_text else 0)
-    return Column(name, rank=2, least=LEAST, below=True) if is_text else Column(name, rank=1)
+def table_of(rows: Sequence[Any], columns: Columns) -> FittedTable:
+    """Return the table of the rows. Of cells by heading those with texts leave first, and stand below their row then."""
+    if isinstance(columns, Mapping):
+        first, *others = columns.items()
+        texts = {name for name, of in others if any(len(cell(row, of)) > SHORT for row in rows)}
+        columns = (
+            Column(*first, least=2 * LEAST),
+            *(Column(name, of, rank=1 + (name in texts), least=LEAST, below=name in texts) for name, of in others),
+        )
+    return FittedTable(columns, rows)
 
 
 def show(rows: Sequence[Any], columns: Columns, as_json: bool, *, empty: str = "", whole: Any = None) -> None:

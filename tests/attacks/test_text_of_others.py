@@ -16,7 +16,7 @@ import redis
 
 from cli.main import main
 from cli.views.output import complain, echo, print_json
-from cli.views.tables import console, plain_table
+from cli.views.tables import console, table_of
 from forums.state.forum_states import ForumState, ForumStates
 from forums.storage import Database, parse
 from forums.storage.read.export import export as write_rows
@@ -52,7 +52,7 @@ def acts_on_a_terminal(text: str) -> list[str]:
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_nothing_that_is_printed_acts(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    table = plain_table(("name",), [(text,)])
+    table = table_of([text], {"name": str})
     console().print(table, text)
     echo(text)
     complain(text)
@@ -72,7 +72,7 @@ def test_a_lone_surrogate_is_shown_and_does_not_make_printing_fail(capsys: pytes
 
 @pytest.mark.parametrize("text", MARKUP)
 def test_text_in_brackets_is_no_markup(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    table = plain_table(("name",), [(text,)])
+    table = table_of([text], {"name": str})
     console().print(table)
     console().print(text)
     assert capsys.readouterr().out.count(text) == 2

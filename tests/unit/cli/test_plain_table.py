@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 import re
+from operator import itemgetter
 
 import pytest
 
-from cli.views.tables import FittedTable, plain_table
+from cli.views.tables import FittedTable, table_of
 
 from .test_widths import SCREENS, WIDTHS, drawn
 
@@ -50,7 +51,7 @@ TABLES = {
 
 def table(name: str) -> FittedTable:
     headings, *rows = TABLES[name]
-    return plain_table(headings, rows)
+    return table_of(rows, {name: itemgetter(at) for at, name in enumerate(headings)})
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -76,9 +77,9 @@ def test_nothing_is_cut_and_no_text_leaves(name: str, width: int) -> None:
 
 
 def test_a_table_without_rows_can_be_printed() -> None:
-    assert drawn(plain_table(("site", "state"), []), 80) == "site  state\n"
+    assert drawn(table_of([], {"site": "site", "state": "state"}), 80) == "site  state\n"
 
 
 def test_text_of_others_is_no_markup() -> None:
-    one = plain_table(("site", "why"), [("[red]example", "[bold]\x1b[31m")])
+    one = table_of([("[red]example", "[bold]\x1b[31m")], {"site": itemgetter(0), "why": itemgetter(1)})
     assert "[red]example  [bold]\\x1b[31m" in drawn(one, 80)
