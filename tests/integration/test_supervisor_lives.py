@@ -358,7 +358,6 @@ def test_a_memory_limit_below_what_an_empty_crawler_needs_is_refused_by_name(sup
     ("mode", "end"),
     [
         ("grow", "out-of-memory"),  # its main thread sees it
-        ("burst", "out-of-memory"),  # the kernel refuses it
         ("swell", "out-of-memory (SIGKILL)"),  # its main thread cannot: its supervisor sees it
     ],
 )

@@ -21,7 +21,6 @@ import logging
 import os
 import signal
 import sys
-from functools import partial
 from pathlib import Path
 
 from scrapy.settings import Settings
@@ -34,7 +33,7 @@ from redis_components.server.variables import load_env_file
 from workers.logs.slot_log import OwnLog, SlotLog
 from workers.process import page_at_work, start_checks
 from workers.process.exit_kinds import ExitKind
-from workers.process.memory import leave_on_memory_error, offer_to_oom_killer
+from workers.process.memory import offer_to_oom_killer
 from workers.process.options import CrawlerOptions, own_options
 from workers.process.pipes import Parent, StopSignals, announce
 from workers.process.start_checks import reach_redis
@@ -77,7 +76,6 @@ def main(options: CrawlerOptions, turns: Turns | None = None) -> ExitKind:
             turns.begins(settings)
         if is_first:
             configure_logging(settings)
-            leave_on_memory_error(partial(_exit, ExitKind.OUT_OF_MEMORY, options.pulse_fd))
         registry = reach_redis()
         process = CrawlerProcess(options, settings, registry, signals, turns)
         if is_first:
@@ -89,10 +87,7 @@ def main(options: CrawlerOptions, turns: Turns | None = None) -> ExitKind:
     except TrawlError as error:
         print(f"trawl: {in_one_line(f'{options.spider}: {error}')}", file=sys.stderr)  # noqa: T201 - a log line has no place before the log
         return ExitKind.REFUSED if isinstance(error, ConfigError) else ExitKind.CRASHED
-    try:
-        return process.run()
-    except MemoryError:
-        return ExitKind.OUT_OF_MEMORY
+    return process.run()
 
 
 def _begin_process(options: CrawlerOptions, signals: StopSignals) -> None:

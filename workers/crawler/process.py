@@ -118,7 +118,6 @@ class CrawlerProcess:
         if why := self._limits.too_low(self._rss_bytes):
             logger.error("%s", why)
             return ExitKind.REFUSED
-        memory.cap(self._limits.memory_hard_bytes)
         self._crawl.start()
         if self._slot is None:
             self._heartbeat.errand(lambda: report_run(self._client, self._run))

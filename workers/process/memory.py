@@ -2,100 +2,23 @@
 
 from __future__ import annotations
 
-import _posixsubprocess
-import logging
 import os
 import resource
-import subprocess
 import tempfile
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from functools import wraps
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import psutil
 
 OOM_SCORE = 500  # of -1000 to 1000; programs have 0
-SLACK_BYTES = 256 * 1024 * 1024  # address space of threads' stacks and the like that is never touched
 
 
-def cap(hard_bytes: int) -> None:
-    """Let this process get no more than about `hard_bytes` of memory; beyond, Python raises MemoryError. 0: any number again.
-
-    By RLIMIT_DATA: RLIMIT_AS counts what is only mapped, and a crawler has 1 GB of that. It is a wall for what grows between two
-    looks at the resident memory, so it may be further away than `hard_bytes`, by what is reserved and not used. Processes that
-    this one starts do not inherit it.
-    """
-    global _wall
-    if not (hard_bytes or _wall):
-        return
-    info = psutil.Process().memory_info()
-    room = max(0, hard_bytes - info.rss) + SLACK_BYTES
-    before = _wall.before if _wall else resource.getrlimit(resource.RLIMIT_DATA)
-    limit = (info.data + room, before[1]) if hard_bytes else before
+def cap(more_bytes: int) -> None:
+    """Let this process, and those that it starts, get so much more memory; beyond, Python raises MemoryError."""
+    limit = psutil.Process().memory_info().data + more_bytes
     with suppress(ValueError, OSError):  # more than who started us allows: that holds already
-        resource.setrlimit(resource.RLIMIT_DATA, limit)
-        if _wall:
-            _wall.limit = limit
-        else:
-            _wall = _Wall(before, limit)
-            _wall.spare_children()
-
-
-class _Wall:
-    """RLIMIT_DATA of this process, lifted for the moment in which another is started.
-
-    A child inherits the limit that holds at its fork, and a browser reserves gigabytes that it does not use.
-    """
-
-    STARTS: tuple[tuple[ModuleType, str], ...] = (
-        (subprocess, "_fork_exec"),
-        (_posixsubprocess, "fork_exec"),  # of multiprocessing
-        (os, "posix_spawn"),
-        (os, "posix_spawnp"),  # of Twisted
-        (os, "system"),
-    )
-
-    def __init__(self, before: tuple[int, int], limit: tuple[int, int]) -> None:
-        self.before, self.limit = before, limit
-        self._lock, self._starting = threading.Lock(), 0
-
-    def spare_children(self) -> None:
-        for module, name in self.STARTS:
-            if start := getattr(module, name, None):
-                setattr(module, name, self._around(start))
-        os.register_at_fork(before=self._lift, after_in_parent=self._put_up, after_in_child=self._stay_lifted)
-
-    def _around(self, start: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(start)
-        def started(*args: Any, **kwargs: Any) -> Any:
-            self._lift()
-            try:
-                return start(*args, **kwargs)
-            finally:
-                self._put_up()
-
-        return started
-
-    def _lift(self) -> None:
-        with self._lock:
-            self._starting += 1
-            resource.setrlimit(resource.RLIMIT_DATA, self.before)
-
-    def _put_up(self) -> None:
-        with self._lock:
-            self._starting -= 1
-            if not self._starting:
-                resource.setrlimit(resource.RLIMIT_DATA, self.limit)
-
-    def _stay_lifted(self) -> None:
-        self._lock, self._starting = threading.Lock(), 1  # another thread may have held the lock at the fork
-
-
-_wall: _Wall | None = None
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.getrlimit(resource.RLIMIT_DATA)[1]))
 
 
 def offer_to_oom_killer(file: Path = Path("/proc/self/oom_score_adj")) -> None:
@@ -106,31 +29,6 @@ def offer_to_oom_killer(file: Path = Path("/proc/self/oom_score_adj")) -> None:
     with suppress(OSError, ValueError):
         if int(file.read_text()) < OOM_SCORE:
             file.write_text(str(OOM_SCORE))
-
-
-def leave_on_memory_error(leave: Callable[[], None]) -> None:
-    """Call `leave` when any thread gets no more memory. It must not return.
-
-    A framework catches what a callback raises, MemoryError like others: it would count the page as done. But it logs it first.
-    """
-    logging.getLogger().addHandler(_Listener(leave))
-
-    def in_thread(args: threading.ExceptHookArgs) -> None:
-        threading.__excepthook__(args)
-        if issubclass(args.exc_type, MemoryError):
-            leave()
-
-    threading.excepthook = in_thread
-
-
-class _Listener(logging.Handler):
-    def __init__(self, leave: Callable[[], None]) -> None:
-        super().__init__(logging.ERROR)
-        self._leave = leave
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if record.exc_info and isinstance(record.exc_info[1], MemoryError):
-            self._leave()
 
 
 def resident(pid: int) -> int:

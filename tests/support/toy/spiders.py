@@ -32,8 +32,8 @@ class Toy(scrapy.Spider):
     one page; others fail.
 
     After 50 pages `hang` blocks the reactor, `freeze` the whole process (C code that keeps the GIL), `swell` takes `mb` MiB in C
-    code and keeps the GIL. `grow` keeps `mb` MiB for each page, `burst` asks for 10 GiB at once. With its first page `browser`
-    starts a process that reserves 64 GiB, and touches `mb` MiB in a process of its own whose parent ends.
+    code and keeps the GIL. `grow` keeps `mb` MiB for each page. With its first page `browser` starts a process that reserves
+    64 GiB, and touches `mb` MiB in a process of its own whose parent ends.
     """
 
     name = "toy"
@@ -79,8 +79,6 @@ class Toy(scrapy.Spider):
             ctypes.PyDLL(None).sleep(3600)
         if self.mode == "grow":
             self.kept.append(b"1" * (int(self.mb) << 20))
-        if self.mode == "burst":
-            self.kept.append(b"1" * (10 << 30))
         if self.mode == "browser" and not self.kept:
             self.kept.append(subprocess.Popen([sys.executable, "-c", BROWSER, str(self.mb)]))
         if self.mode == "fetch":

@@ -38,49 +38,6 @@ def test_a_crawler_raises_its_score_for_the_oom_killer_and_never_lowers_it(tmp_p
     offer_to_oom_killer(file=tmp_path / "none")
 
 
-CAPPED = """
-import ctypes, multiprocessing, os, resource, subprocess, sys
-from workers.process.memory import cap
-
-def limit(where=None):
-    got = resource.getrlimit(resource.RLIMIT_DATA)
-    return where.put(got) if where else got
-
-if __name__ == "__main__":
-    before = limit()
-    cap(1 << 20)
-    walled = limit()
-    show = [sys.executable, "-c", "import resource; print(resource.getrlimit(resource.RLIMIT_DATA))"]
-    found = [eval(subprocess.check_output(show)), eval(subprocess.check_output(show, close_fds=False))]
-    found.append(eval(subprocess.check_output(show, preexec_fn=lambda: None)))
-    for method in ("fork", "spawn"):
-        context = multiprocessing.get_context(method)
-        where = context.SimpleQueue()
-        one = context.Process(target=limit, args=(where,))
-        one.start()
-        found.append(where.get())
-        one.join()
-    test = f"import resource; assert resource.getrlimit(resource.RLIMIT_DATA) == {before}"
-    for start in (os.posix_spawn, os.posix_spawnp):
-        assert os.waitpid(start(sys.executable, [*show[:2], test], os.environ), 0)[1] == 0
-    assert os.system(f"{sys.executable} -c '{test}'") == 0
-    try:
-        subprocess.Popen("/nothing/of/the/kind")
-    except FileNotFoundError:
-        pass
-    assert set(found) == {before}, (found, before)
-    assert limit() == walled != before, "it holds for this process all the same"
-"""
-
-
-@pytest.mark.processes
-def test_the_wall_of_a_process_is_not_inherited_by_what_it_starts_in_any_way(tmp_path: Path) -> None:
-    script = tmp_path / "capped.py"
-    script.write_text(CAPPED)
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-
-
 PAGES = "b = bytearray(64 << 20)\nfor _ in range(2): os.fork() or time.sleep(3600)\ntime.sleep(3600)"
 
 
