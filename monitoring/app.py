@@ -15,19 +15,17 @@ from .pages.login import Login
 from .pages.routes import Desk, page_routes
 from .source import CachedOverview, Source, readiness
 
-HEALTH_AGE_S = 0.2
-
 
 def create_app(source: Source, *, hosts: Collection[str] = LOOPBACK, tokens: Tokens = NO_TOKENS) -> FastAPI:
-    """Create the application: `/metrics` for Prometheus, `/livez` and (with Redis) `/healthz` for orchestrators, `/readyz` for
-    monitoring, the pages for people; `tokens` open them to clients from other machines, and allow acts.
+    """Create the application: `/metrics` for Prometheus, `/livez` for orchestrators, `/readyz` for monitoring, the
+    pages for people; `tokens` open them to clients from other machines, and allow acts.
 
     Only for requests that name one of `hosts`. The routes are plain functions, so each runs in a thread. Redis is read once a
     second at most, at any rate of requests.
     """
     app = FastAPI(title="Trawl", openapi_url=None)  # without it there are no documentation pages, which load foreign scripts
     app.add_middleware(HostCheck, allowed=hosts)
-    look, check = CachedOverview(source.look), CachedOverview(source.check, max_age_s=HEALTH_AGE_S)
+    look = CachedOverview(source.look)
 
     @app.get("/metrics")
     def metrics() -> Response:
@@ -40,12 +38,6 @@ def create_app(source: Source, *, hosts: Collection[str] = LOOPBACK, tokens: Tok
     async def live() -> PlainTextResponse:
         """Answer 200 `ok`, from the event loop itself and without Redis: for a health check, which may restart this process."""
         return PlainTextResponse("ok\n")
-
-    @app.get("/healthz")
-    def health() -> PlainTextResponse:
-        """Answer 200 `ok`, or 503 and a line with the reason."""
-        trouble = check()
-        return PlainTextResponse(f"{trouble or 'ok'}\n", status_code=503 if trouble else 200)
 
     @app.get("/readyz")
     def ready() -> PlainTextResponse:

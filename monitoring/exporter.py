@@ -63,7 +63,7 @@ def _serve(host: str, port: int) -> None:
     default_fleet()  # a declaration that cannot be read is refused now
     hosts, tokens, source = allowed_hosts() | {host.lower()}, Tokens.that_are_set(), Source(redis_url(), None)
     with listen(host, port) as listener:
-        sys.stdout.write(f"exporter at {url_of(listener)} (/metrics, /livez, /healthz, /readyz), reading {source.name}\n")
+        sys.stdout.write(f"exporter at {url_of(listener)} (/metrics, /livez, /readyz), reading {source.name}\n")
         sys.stdout.flush()
         serve(create_app(source, hosts=hosts, tokens=tokens), listener)
 

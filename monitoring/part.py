@@ -42,8 +42,6 @@ class Part(NamedTuple):
     """A reader of what is stored, for the charts."""
     overview: Callable[[Overview, StoredRows, bool], Mapping[str, object]] = lambda view, rows, is_known: {}
     """Values of its sections of the overview (`boards.html`, `news.html`); what was crawled only for a viewer who is known."""
-    charts: Callable[[Reading], Mapping[str, object]] = lambda reading: {}
-    """Charts of its sites for the page of the history, by site."""
 
 
 @cache

@@ -13,7 +13,6 @@ from fastapi.responses import PlainTextResponse
 from redis_components.connection import connect, explain
 from redis_components.errors import ConfigError
 from redis_components.server.printable import in_one_line, masked
-from redis_components.server.untrusted_values import server_time
 from redis_components.server.url import impatient
 from workers.overview import Overview, OverviewReader, problems
 
@@ -37,14 +36,6 @@ class Source:
     def name(self) -> str:
         """The URL without its password."""
         return masked(self.url)
-
-    def check(self) -> str | None:
-        """Return why Redis cannot be used, in one line; None when it answers."""
-        try:
-            server_time(self.client)
-        except (redis.RedisError, OSError) as error:
-            return str(explain(error, self.url))
-        return None
 
     def look(self) -> Overview:
         """Read everything. Never raises because of Redis: see `Overview.failure` and `Overview.unreadable`."""

@@ -178,7 +178,7 @@ def _without_links(style: Style | None) -> Style | None:
     return style.update_link(None) if style and style.link else style
 
 
-SHORT = 16  # characters: a column of at most that width is no text
+SHORT = 16  # characters: a column with more is a text
 LEAST = 24  # cells for a text in its row: with less room it stands below
 
 

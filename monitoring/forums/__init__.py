@@ -43,5 +43,4 @@ PART = Part(
     },
     rows=data.ForumRows,
     overview=pages.overview,
-    charts=pages.charts,
 )

@@ -24,7 +24,6 @@ from workers.state.holds import Breakers
 from . import data
 
 BOARDS_SHOWN = 12
-SITES_CHARTED = 50
 MONTHS_SHOWN = 12
 DAY_S, HOUR_S, LATELY_S = 86_400, 3600, 300
 SCAN_ENDS = {"overlap": "down to threads that were known", "end": "to the last page", "limit": "to the limit of pages"}
@@ -59,7 +58,7 @@ def site(reading: Reading, name: str) -> str:
         trouble=trouble,
         median=median,
         months=last_months(reading.view.now),
-        day=site_charts(reading.history(), name, reading.view.now, reading.rows()),
+        charts=[site_charts(reading.history(), name, reading.view.now, reading.rows(), month=one) for one in (False, True)],
     )
 
 
@@ -134,13 +133,6 @@ def overview(view: Overview, rows: StoredRows, is_known: bool) -> Mapping[str, o
         "news": news,
         "published": of_hour,
     }
-
-
-def charts(reading: Reading) -> Mapping[str, object]:
-    """Return the charts of each site over 30 days."""
-    names = forum_sites(reading.view).names[:SITES_CHARTED]
-    history, now, rows = reading.history(), reading.view.now, reading.rows()
-    return {name: site_charts(history, name, now, rows, month=True) for name in names}
 
 
 def stalest_first(boards: Iterable[BoardView]) -> list[BoardView]:

@@ -127,14 +127,13 @@ def dead(reading: Reading) -> str:
 
 
 def history(reading: Reading) -> str:
-    """Render the fleet over a day and over 30 days, and each site of the application."""
+    """Render the fleet over a day and over 30 days."""
     known, now, rows = reading.history(), reading.view.now, reading.rows()
     return reading.html(
         "history.html",
         "History",
         day=fleet_charts(known, now, rows),
         month=fleet_charts(known, now, rows, month=True),
-        sites=part().charts(reading),
     )
 
 
@@ -190,9 +189,9 @@ def log_of(spider: str, number: int | None) -> list[LogLine] | None:
         return None
 
 
-def dead_of(client: redis.Redis, view: Overview, service: str | None = None) -> list[tuple[str, DeadEntry]]:
+def dead_of(client: redis.Redis, view: Overview) -> list[tuple[str, DeadEntry]]:
     """Return the requests and start tasks that were given up, with their service, newest first."""
-    names = [one.name for one in view.services if service in (None, one.name) and one.crawl.dead]
+    names = [one.name for one in view.services if one.crawl.dead]
     crawls = CrawlRecords(client).keys_of_all(names)
     found = [(name, entry) for name, keys in crawls.items() for entry in newest(client, keys, DEAD_SHOWN)[0]]
     return sorted(found, key=lambda one: one[1].at_s, reverse=True)[:DEAD_SHOWN]

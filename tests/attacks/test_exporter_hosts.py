@@ -65,7 +65,7 @@ def test_only_requests_that_name_it_are_answered(redis_url: str, redis_client: r
         for host in ("127.0.0.1", f"127.0.0.1:{port}", "localhost", "LOCALHOST:80", "[::1]:9410", "status.example.com"):
             assert ask(port, host)[0] == 200
         seen = source.looks
-        for path in ("/", "/metrics", "/healthz", "/nowhere"):
+        for path in ("/", "/metrics", "/readyz", "/nowhere"):
             for host in (
                 "evil.example",
                 "127.0.0.1.evil.example",

@@ -222,7 +222,7 @@ class Fleet(ToyFleet):
         login = {"Authorization": "Basic " + base64.b64encode(self.flower_login.encode()).decode()}
         for path in ("/", "/worker/a@test", "/api/workers?refresh=1", "/api/tasks", "/tasks", "/broker"):
             yield f"Flower: {path}", get(self.ports["flower"], path, **login)[1]
-        for path in ("/", "/metrics", "/status.json", "/healthz"):
+        for path in ("/", "/metrics", "/readyz"):
             yield f"exporter: {path}", get(self.ports["exporter"], path)[1]
         token = {"Authorization": f"Bearer {self.marks.secrets['API token']}"}
         _, told = get(self.ports["api"], "/openapi.json", **token)

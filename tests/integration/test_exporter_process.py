@@ -71,7 +71,7 @@ def test_it_serves_metrics_health_and_a_page(redis_server: RedisServer, redis_ur
         assert 'collector_scraped_item_count{service="forum_list",spider="forum_list"} 41.0' in text.splitlines()
         assert "# TYPE collector_scraped_item_count counter" in text.splitlines()
         assert 'trawl_crawlers_desired{service="forum_detail",spider="forum_detail"} 2.0' in text.splitlines()
-        assert _get(port, "/healthz")[::2] == (200, "ok\n")
+        assert _get(port, "/livez")[::2] == (200, "ok\n")
         status, kind, text = _get(port, "/readyz")
         assert (status, kind) == (503, "text/plain; charset=utf-8")
         assert "no crawler is alive: start the fleet with trawl up" in text
@@ -91,11 +91,10 @@ def test_when_redis_goes_it_says_so_and_when_redis_is_back_it_goes_on() -> None:
         names = {line.split(" ")[0] for line in text.splitlines() if not line.startswith("#")}
         assert names == {"trawl_redis_up", "trawl_scrape_duration_seconds"}
         assert "trawl_redis_up 0.0" in text.splitlines()
-        status, _, text = _get(port, "/healthz")
+        status, _, text = _get(port, "/readyz")
         assert status == 503
         assert text.count("\n") == 1
         assert "is not running" in text
-        assert _get(port, "/readyz")[::2] == (503, text), "and nothing else is known"
         status, _, text = _get(port, "/")
         assert status == 200
         assert "Redis is away" in text
@@ -109,15 +108,15 @@ def test_it_starts_before_its_redis_does() -> None:
     with RedisServer() as server:
         server.stop()
         with running_exporter(server.url) as (_, port):
-            assert _get(port, "/healthz")[0] == 503
+            assert "trawl_redis_up 0.0" in _get(port, "/metrics")[2].splitlines()
             server.start()
-            wait_until(lambda: _get(port, "/healthz")[0] == 200, "it is well", 60)
+            wait_until(lambda: "trawl_redis_up 1.0" in _get(port, "/metrics")[2].splitlines(), "it is well", 60)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_with_code_0_and_without_a_word(redis_url: str, number: signal.Signals) -> None:
     with none_left(), running_exporter(redis_url) as (process, port):
-        assert _get(port, "/healthz")[0] == 200
+        assert _get(port, "/livez")[0] == 200
         process.send_signal(number)
         assert process.communicate(timeout=60) == ("", "")
         assert process.returncode == 0
@@ -166,6 +165,6 @@ def test_without_a_url_it_uses_the_projects_own_redis(tmp_path: Path) -> None:
         line = process.stdout.readline()
         m = re.search(r":(\d+) ", line)
         assert m, line
-        assert _get(int(m[1]), "/healthz")[0] == 200
+        assert _get(int(m[1]), "/livez")[0] == 200
         process.terminate()
         assert process.wait(60) == 0

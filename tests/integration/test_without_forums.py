@@ -145,7 +145,7 @@ def test_it_crawls_consumes_holds_hosts_keeps_pages_runs_jobs_and_shows_all_of_i
         assert (status["running"], status["unreadable"]) == (True, {})
         assert [one["site"] for one in status["sites"]["breakers"]] == [host]
         assert "books" in {one["service"] for one in status["services"]}
-        wait_until(lambda: _get(port, "/healthz") == "ok\n", lambda: f"the exporter answers\n{fleet.printed()}")
+        wait_until(lambda: _get(port, "/livez") == "ok\n", lambda: f"the exporter answers\n{fleet.printed()}")
         metrics = _get(port, "/metrics")
         assert f'trawl_site_breaker{{cause="refused",site="{host}"}} 1.0' in metrics
         assert 'trawl_raw_pages_total{service="books"' in metrics
