@@ -74,7 +74,6 @@ class HealthStep(bootsteps.StartStopStep):
         worker.node_health = NodeHealth(
             StatusFile("worker"),
             data_dir(),
-            failed_starts=NODE.failed_starts,
             hosted=lambda: hosted("trawl.run_crawler"),
         )
 

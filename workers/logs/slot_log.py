@@ -309,7 +309,7 @@ class LogFollower:
             if chunk := file.read(CHUNK):
                 data += chunk
             elif self._leave:
-                self._go_on_after(file)
+                self._open()
             elif not self._rotated(file):
                 break
             else:
@@ -330,10 +330,10 @@ class LogFollower:
             self._file.close()
             self._file = None
 
-    def _open(self, age: int = 0) -> BinaryIO | None:
+    def _open(self) -> BinaryIO | None:
         self.close()
         with suppress(FileNotFoundError):
-            self._file = self._log.file(age).open("rb", buffering=0)
+            self._file = self._log.path.open("rb", buffering=0)
             self._leave = False
         return self._file
 
@@ -344,16 +344,3 @@ class LogFollower:
         if os.fstat(file.fileno()).st_size < file.tell():
             file.seek(0)
         return False
-
-    def _go_on_after(self, file: BinaryIO) -> None:
-        """Continue with the file that was begun after this one: after several rotations that is not the youngest."""
-        here = os.fstat(file.fileno())
-        younger = 0
-        for age in range(1, self._log.limits.kept + 1):
-            try:
-                if os.path.samestat(here, self._log.file(age).stat()):
-                    break
-            except FileNotFoundError:
-                break
-            younger = age
-        self._open(younger)  # if it was not found, it is deleted by now: that is the oldest one left

@@ -5,14 +5,12 @@ FOLDER is TRAWL_HEALTH_DIR. The line is padded and written in place, so that it 
 watchdog gets a datagram with each line of a process that does not hang (`trawl config systemd` has the units).
 
 For a node, a thread of the worker's main process checks every few seconds: the worker's event loop, which ticks while it is
-connected to the broker; the thread of the node's heartbeat; the data folder, without which no crawler starts; crawlers that died
-before their first report.
+connected to the broker; the thread of the node's heartbeat; the data folder, without which no crawler starts.
 """
 
 from __future__ import annotations
 
 import errno
-import mmap
 import os
 import socket
 import threading
@@ -99,23 +97,7 @@ def _lives(pid: str) -> bool:
 
 LOOK_S = 5.0
 STILL_LIMIT_S = 180.0  # a call that waits for Redis is ended by its timeouts long before
-MOST_FAILED_STARTS = 5  # in a row, of all crawlers of the node
 FULL_BYTES = 1024 * 1024  # less than this is a full disk: no crawler can write its log
-
-
-class FailedStarts:
-    """Number of crawlers of this node in a row that ended before their first report: shared with its pool by fork."""
-
-    def __init__(self) -> None:
-        self._count = mmap.mmap(-1, 1)
-
-    def note(self, started: bool) -> None:
-        """Count a crawler's start: it has reported, or has ended before its first report."""
-        self._count[0] = 0 if started else min(255, self._count[0] + 1)
-
-    @property
-    def in_a_row(self) -> int:
-        return self._count[0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +108,6 @@ class NodeStatus:
     loop_silent_s: float  # since its event loop ticked
     beat_silent_s: float  # since its heartbeat came round
     folder_fault: str | None  # why crawlers could not write
-    failed_starts: int = 0
     hosted: int = 0  # crawlers that it hosts
 
 
@@ -138,8 +119,6 @@ def condition(look: NodeStatus) -> tuple[Condition, str]:
         return Condition.HUNG, f"its event loop has stood still for {look.loop_silent_s:.0f} s"
     if look.folder_fault:
         return Condition.BROKEN, look.folder_fault
-    if look.failed_starts >= MOST_FAILED_STARTS:
-        return Condition.BROKEN, f"{look.failed_starts} crawlers in a row ended before their first report; see trawl status"
     if not look.connected:
         return Condition.WAITS, f"it waits for the broker; it hosts {look.hosted} crawlers"
     return Condition.OK, f"it hosts {look.hosted} crawlers"
@@ -167,9 +146,8 @@ def folder_fault(folder: Path) -> str | None:
 class NodeHealth:
     """Writes the status file of a worker, from `start` to `stop`."""
 
-    def __init__(self, file: StatusFile, folder: Path, *, failed_starts: FailedStarts, hosted: Callable[[], int]) -> None:
-        self._file, self._folder = file, folder
-        self._failed_starts, self._hosted = failed_starts, hosted
+    def __init__(self, file: StatusFile, folder: Path, *, hosted: Callable[[], int]) -> None:
+        self._file, self._folder, self._hosted = file, folder, hosted
         self._connected = False
         self._loop_at = self._thawed_at = time.monotonic()
         self.beat_at: Callable[[], float] = time.monotonic  # when the node's heartbeat came round; until it has one, now
@@ -199,7 +177,6 @@ class NodeHealth:
             loop_silent_s=time.monotonic() - self._loop_at,
             beat_silent_s=time.monotonic() - beat_at,
             folder_fault=folder_fault(self._folder),
-            failed_starts=self._failed_starts.in_a_row,
             hosted=self._hosted(),
         )
 

@@ -41,7 +41,7 @@ from workers.state.nodes import Nodes
 from workers.state.registry import CrawlerRecord, Registry, Slot
 from workers.supervision.supervisor import SlotOutcome, Supervisor, SupervisorConfig, SupervisorHooks
 
-from .health import FailedStarts, folder_fault
+from .health import folder_fault
 
 logger = logging.getLogger(__name__)
 
@@ -166,7 +166,6 @@ class Node:
 
     def __init__(self) -> None:
         self.drain = DrainFlag()
-        self.failed_starts = FailedStarts()
         self.crawlers = 1  # how many it may host
         self.once = 1  # how many small crawls (`crawl_once`) it may run at one time
         self.any_service = False  # it serves every service of the fleet, and any job
@@ -224,7 +223,6 @@ class Node:
                 draining=self.drain.is_set,
                 before_launch=partial(keep_folder, client),
                 on_launch=place.note,
-                on_start=self.failed_starts.note,
                 on_record=on_record,
                 on_run=partial(report_run, client),
                 expire_owner=lambda spider, owner, why: expire_owner(client, keys_in(client, spider), owner, why),

@@ -69,7 +69,6 @@ class SupervisorHooks:
     draining: Callable[[], bool] = lambda: False  # True while this node is being shut down
     before_launch: Callable[[CrawlerOptions], Callable[[], object] | None] = lambda _: None  # returns an errand
     on_launch: Callable[[int], object] = lambda _: None  # with each crawler's pid
-    on_start: Callable[[bool], object] = lambda _: None  # True if a crawler came to its first report
     on_record: Callable[[CrawlerRecord], None] = lambda _: None  # with each new record, in another thread; never raises
     on_run: Callable[[Run], object] = lambda _: None  # when a crawler began and ended, in another thread; may fail for Redis
     expire_owner: Callable[[str, str, str], object] = lambda _spider, _owner, _why: None  # reclaim a dead crawler's leases (e)
@@ -229,13 +228,10 @@ class Supervisor:
         reason = f"it could not be launched: {error.strerror or error}{where}"
         end = Exit.of(ExitKind.CRASHED.exit_code, lived_s=0.0, reason=reason)
         self._ledger.buries(end)
-        self._around.on_start(False)
         return end
 
     def _on_report(self, record: CrawlerRecord, terms: HandshakeLimits) -> None:
         first, self._record = self._record is not None, None  # its own reports replace it
-        if first:
-            self._around.on_start(True)
         self._news = record
         self._book.reported(record)
         if first and terms.grace_s > self._config.node_grace_s:
@@ -305,8 +301,6 @@ class Supervisor:
         self._crawler = None
         self._ledger.buries(end)
         if not end.kind.clean:
-            if crawler.record is None and end.kind is not ExitKind.REFUSED:
-                self._around.on_start(False)
             owner = self._owner(start=self._starts - 1)
             over = end.over(blamed) if blamed else ""
             self._heartbeat.errand(lambda: self._around.expire_owner(self._slot.spider, owner, over))

@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 from workers.node.health import (
-    MOST_FAILED_STARTS,
     STILL_LIMIT_S,
     Condition,
-    FailedStarts,
     NodeHealth,
     NodeStatus,
     StatusFile,
@@ -21,7 +19,7 @@ from workers.node.health import (
 from workers.process import pipes
 from workers.process.heartbeat import Heartbeat
 
-WELL = {"connected": True, "loop_silent_s": 1.0, "beat_silent_s": 1.0, "folder_fault": None, "failed_starts": 0}
+WELL = {"connected": True, "loop_silent_s": 1.0, "beat_silent_s": 1.0, "folder_fault": None}
 
 
 @pytest.mark.parametrize(
@@ -35,8 +33,6 @@ WELL = {"connected": True, "loop_silent_s": 1.0, "beat_silent_s": 1.0, "folder_f
         ({"connected": False, "beat_silent_s": STILL_LIMIT_S + 1}, Condition.HUNG),
         ({"folder_fault": "full", "beat_silent_s": STILL_LIMIT_S + 1}, Condition.HUNG),
         ({"connected": False, "loop_silent_s": 10 * STILL_LIMIT_S}, Condition.WAITS),
-        ({"failed_starts": MOST_FAILED_STARTS - 1}, Condition.OK),
-        ({"failed_starts": MOST_FAILED_STARTS}, Condition.BROKEN),
         ({"connected": False, "folder_fault": "read-only"}, Condition.BROKEN),
     ],
 )
@@ -48,7 +44,7 @@ def test_a_node_hangs_when_its_loop_or_heartbeat_stands_and_is_broken_when_no_cr
 
 def test_a_tick_between_two_looks_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The thread that looks sleeps nearly always: a tick that comes then must not be overwritten by what it had read before."""
-    health = NodeHealth(StatusFile("worker", tmp_path), tmp_path, failed_starts=FailedStarts(), hosted=lambda: 0)
+    health = NodeHealth(StatusFile("worker", tmp_path), tmp_path, hosted=lambda: 0)
     health.connected(True)
     health._loop_at -= 10 * STILL_LIMIT_S
 
@@ -73,7 +69,7 @@ def test_a_heartbeat_that_died_of_anything_is_noticed_and_one_that_was_frozen_is
     heartbeat.start()
     heartbeat._thread.join(60)
     heartbeat._turned_at -= 10 * STILL_LIMIT_S
-    health = NodeHealth(StatusFile("worker", tmp_path), tmp_path, failed_starts=FailedStarts(), hosted=lambda: 0)
+    health = NodeHealth(StatusFile("worker", tmp_path), tmp_path, hosted=lambda: 0)
     health.beat_at = lambda: heartbeat.turned_at
     health._thawed_at -= 10 * STILL_LIMIT_S
     assert condition(health.look())[0] is Condition.HUNG
@@ -85,15 +81,6 @@ def test_a_heartbeat_that_died_of_anything_is_noticed_and_one_that_was_frozen_is
     monkeypatch.setattr(pipes, "sleep", sleep)
     health._run()
     assert condition(health.look())[0] is Condition.WAITS
-
-
-def test_failed_starts_are_counted_in_a_row() -> None:
-    starts = FailedStarts()
-    for _ in range(300):
-        starts.note(False)
-    assert starts.in_a_row == 255
-    starts.note(True)
-    assert starts.in_a_row == 0
 
 
 def test_a_data_folder_that_is_a_file_or_another_users_is_a_fault(tmp_path: Path) -> None:
