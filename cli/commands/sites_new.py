@@ -25,9 +25,10 @@ from forum_reader.recognise.recognise import Guess
 from forums.sites import sites_dir
 from forums.sites.http.fetch import Visitor
 from forums.sites.http.politeness import USER_AGENT, agent_with
+from forums.sites.load import is_site_name
 from forums.state.forum_states import TRIAL_PER_DAY
 from redis_components.errors import ConfigError, TrawlError, check_choice
-from redis_components.server.names import RULE, below, is_name
+from redis_components.server.names import below
 
 _SHOWN = 20  # forums in the table
 _UNREAD = ".wrong"  # suffix of a file that looks wrong, in place of .toml
@@ -54,8 +55,8 @@ def write(
     """Read the pages at the first address that answers, write the file, print what was found, and with `hint` the next step."""
     url = urls[0]
     name = name or name_of(url)
-    if not is_name(name):
-        raise ConfigError(f"--name {name!r:.100}: {RULE}")
+    if not is_site_name(name):
+        raise ConfigError(f"--name {name!r:.100}: {load.NAME_RULE}")
     path = below(sites_dir(), f"{name}.toml")
     if path.exists() and not force:
         raise ConfigError(f"{path} exists: choose another --name, or overwrite it with --force")

@@ -203,6 +203,7 @@ def _expand(value: Any, loc: Loc, origins: Origins, variables: dict[str, str | N
     return _VARIABLE.sub(from_environment, value)
 
 
+NAME_RULE = "a site's name has at most 100 letters, digits, '.', '_', '-' and begins with a letter or digit"
 _SELECTOR = 'must be a selector, as in {key} = "a.title", a list of them, or a table {{ select = "a.title", … }}'
 _SELECTORS = ("FieldSpec", "Select")
 _MOST_SHOWN = 300  # characters of a value
@@ -265,7 +266,7 @@ def _line(read: Layers, found: ErrorDetails) -> str:
     if found["type"] == "extra_forbidden":
         message = f"there is no such key{_hint(loc)}"
     elif loc == ("name",) and found["type"] == "string_pattern_mismatch":
-        return f"{file}: a site's name has letters, digits, '.', '_', '-' and begins with a letter or digit: rename the file"
+        return f"{file}: {NAME_RULE}: rename the file"
     elif found["type"] == "missing":
         return f"{read.files[0]}: {key} is missing{_fix(loc)}"
     shown = "" if isinstance(value, dict) else f" = {shortened(repr(value))}"

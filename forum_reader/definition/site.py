@@ -32,7 +32,8 @@ from .pages import Page, PageKind, Pages, RowsPage
 _STRICT = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
 Spec = TypeVar("Spec", bound=Page)
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)]
+SITE_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$"
+Name = Annotated[str, Field(pattern=SITE_NAME)]
 ForumId = Annotated[
     str, Field(pattern=r"^[^\s/][^\s]*$", max_length=200), BeforeValidator(lambda v: str(v) if type(v) is int else v)
 ]

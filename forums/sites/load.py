@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import time
 from pathlib import Path
 
@@ -11,13 +12,12 @@ import msgspec
 
 from forum_reader.definition import load
 from forum_reader.definition.load import site_of
-from forum_reader.definition.site import Site
+from forum_reader.definition.site import SITE_NAME, Site
 from forum_reader.errors import SiteError
 from forums.environment import Sites
 from redis_components.errors import ConfigError, did_you_mean
 from redis_components.politeness.limits import is_name as is_lane
 from redis_components.politeness.limits import parse_quiet_hours
-from redis_components.server.names import is_name
 from redis_components.server.untrusted_values import toml_table
 from redis_components.server.variables import variable
 from workers.http.public_addresses import Allowance
@@ -76,7 +76,7 @@ def site_path(name: str) -> Path:
 
 def is_site_name(name: object) -> bool:
     """Return True if a site may have this name."""
-    return is_name(name)
+    return isinstance(name, str) and re.fullmatch(SITE_NAME, name) is not None
 
 
 def site_to_ask(name: str) -> Site:

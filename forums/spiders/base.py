@@ -168,6 +168,11 @@ class ForumSpider(RedisSpider):
         for name, ours in MIDDLEWARES.items():
             settings.set(name, {**ours, **settings.getdict(name)}, priority="spider")
 
+    def setup_redis(self, crawler: Crawler | None = None) -> None:
+        """Do as `RedisMixin`, and make the fleet's keys of what is checked."""
+        super().setup_redis(crawler)
+        self.checked_files = ForumFleetKeys().checked_files()
+
     def most_at_once(self, value: str) -> int | None:
         """Return the requests of one crawler at a time to the site; None: no limit, or no valid site file."""
         try:
@@ -354,16 +359,15 @@ async def _check(spider: ForumSpider, site: Site, kind: str, response: Response,
     if spider.server is None or _known.get((site.name, kind)) == digest:  # None: it crawls apart from Redis
         return
     _known[site.name, kind] = digest  # before the question to Redis: other pages come meanwhile
-    if not await spider.in_thread(lambda: _is_new(spider.server, site.name, kind, digest)):
+    if not await spider.in_thread(lambda: _is_new(spider.server, spider.checked_files, f"{site.name}/{kind}", digest)):
         return
     if found := await spider.in_thread(lambda: next(iter(faults()), "")):
         what = f"its file reads {response.url} wrongly: {found}; `trawl sites check {site.name} --live` reports all"
         await spider.in_thread(lambda: Registry(spider.server).report_error(f"site {site.name}", what))
 
 
-def _is_new(client: redis.Redis, site: str, kind: str, digest: str) -> bool:
+def _is_new(client: redis.Redis, key: str, field: str, digest: str) -> bool:
     """Return True for a content of the file by which no page of this kind was checked; note it."""
-    key, field = ForumFleetKeys().checked_files(), f"{site}/{kind}"
     if as_text(client.hget(key, field) or b"") == digest:
         return False
     client.hset(key, field, digest)
