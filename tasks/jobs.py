@@ -1,30 +1,22 @@
-"""Tasks for the work of crawlers: start URLs, crawls that end, runs of groups, and small crawls inside of the worker."""
+"""Tasks for the work of crawlers: start URLs, crawls that end, and runs of groups."""
 
 from __future__ import annotations
 
 import logging
-import os
-import time
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import redis
-from billiard.process import current_process
 from celery.exceptions import Ignore
 from kombu.exceptions import OperationalError
 
 from redis_components.connection import connect
 from redis_components.errors import ConfigError, TrawlError
-from redis_components.server.printable import in_words
 from redis_components.start_tasks.seeding import Pushed
 from workers.consumers.targets import check_place, parse_target
 from workers.jobs import jobs, runs
 from workers.jobs.orders import check_settings
-from workers.node.host import NODE
-from workers.process.exit_kinds import OnceOutcome
-from workers.state.history import Run, RunBy, Runs
 from workers.state.jobs import Job, Jobs, JobState
 
 from .app import app
@@ -169,66 +161,3 @@ def run_group(group: str, spiders: Sequence[str] = ()) -> dict[str, Any]:
         raise ConfigError(f"spiders = {spiders!r:.100}: must be a list of names")
     run = runs.start(connect(), runs.order(group, only=spiders, by="a task"))
     return {"run": run.id, "group": run.group, "state": str(run.state), "members": run.members}
-
-
-class NoRoom(TrawlError):
-    """This node has no process to spare for another small crawl; the message names the fix."""
-
-
-@app.task(bind=True, name="trawl.crawl_once", ignore_result=False)
-def crawl_once(
-    self: Any,
-    spider: str,
-    arguments: dict[str, Any] | None = None,
-    settings: dict[str, Any] | None = None,
-    timeout: float = 60.0,
-    items: int = 0,
-) -> dict[str, Any]:
-    """`crawl_once.delay("news", {"section": "world"}, timeout=60, items=100)`: crawl with an ordinary spider, in the worker.
-
-    The crawl uses a queue in memory, apart from the fleet's, and ends when the spider is done. `arguments` are the spider's;
-    `settings` are numbers and switches of Scrapy's settings (see `workers.node.crawl_once`); `timeout` is in seconds, at most an
-    hour. Returns the fields of `workers.process.exit_kinds.OnceResult`; `kept` holds the first `items` items, at most 1,000
-    and 1 MiB.
-
-    `app.control.revoke(task_id, terminate=True)` stops it in a prefork worker, and takes its result. Raises ConfigError for what
-    cannot be crawled so, NoRoom where the node has no process to spare.
-    """
-    from workers.node import crawl_once as small  # not before a fork: it brings Twisted
-
-    order = small.OnceOrder(spider=spider, arguments=arguments or {}, settings=settings or {}, timeout_s=timeout, items=items)
-    with NODE.room(self.request.hostname, "once").place() as place:
-        if place is None:
-            raise NoRoom(
-                f"{self.request.hostname} runs {NODE.once} small crawls already and keeps its other processes for the fleet's "
-                "tasks: send it again later, or start a worker for them (celery -A tasks worker -Q once) and send it there "
-                "(crawl_once.apply_async(..., queue='once'))"
-            )
-        node, id_ = self.request.hostname, f"once-{self.request.id}"
-        run = Run(id=id_, spider=spider, by=RunBy.ONCE, node=node, pid=os.getpid(), started_at=time.time())
-        _record(run)
-        try:
-            result = small.crawl_once(order, cancelled=NODE.drain.is_set)
-        except BaseException as error:
-            _record(_cut_off(run, error, hung=isinstance(error, small.ReactorHung)))
-            if isinstance(error, small.ReactorHung) and current_process().name != "MainProcess":
-                raise SystemExit(str(error)) from error  # the pool makes a new process; one of threads cannot be replaced so
-            raise
-        ended = replace(run, ended_at=time.time(), outcome=result.outcome, reason=result.error or result.reason)
-        _record(replace(ended, pages=result.pages, items=result.items))
-        return asdict(result)
-
-
-def _record(run: Run) -> None:
-    """Record the run in the history."""
-    with suppress(redis.RedisError):  # the crawl goes on without
-        Runs(connect()).add(run)
-
-
-def _cut_off(run: Run, error: BaseException, *, hung: bool) -> Run:
-    """Return the run of a crawl that ended with an exception; by Celery with SystemExit or SoftTimeLimitExceeded."""
-    by_celery = not isinstance(error, TrawlError)
-    outcome = OnceOutcome.HUNG if hung else OnceOutcome.CANCELLED if by_celery else OnceOutcome.CRASHED
-    revoked = isinstance(error, SystemExit)  # its number has no meaning for the user
-    reason = "its task was revoked, or its worker shut down cold" if revoked else in_words(error)
-    return replace(run, ended_at=time.time(), outcome=outcome, reason=reason)

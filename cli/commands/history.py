@@ -29,7 +29,7 @@ def history(
 ) -> int:
     """Show crawler processes, newest first: start, duration, pages, items, peak memory, how each ended, and why.
 
-    The list includes crawlers that were started by hand, and crawls by `crawl_once`. **lost**: the node died, so the end was
+    The list includes crawlers that were started by hand. **lost**: the node died, so the end was
     never reported. Redis keeps the last 5,000 processes.
 
     **Examples:**

@@ -37,7 +37,6 @@ DECLARED: dict[str, dict[str, str]] = {
         "RobotsTxtMiddleware._default_useragent": "USER_AGENT",
         "finish_request": "where BaseScheduler has it, the engine calls it where a request leaves `_Slot.inprogress`",
         "Crawler._engine": "None until the crawl is open; `Crawler.engine` raises then",
-        "Crawler._stats": "the crawl's stats collector; None until there is one",
         "Crawler.stop_async": "sets `crawling` to False and stops the engine, and is lost before the engine runs",
         "CrawlerProcess": "unlike CrawlerRunner it installs the DNS resolver and sizes the reactor's threads",
         "AiohttpDownloadHandler": "its `_session` is made of `_bind_address` and `_pool_size_per_host`, with a limit in all",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import threading
 import time
@@ -13,9 +14,11 @@ from pathlib import Path
 import psutil
 import pytest
 import redis
+from scrapy.utils.test import get_crawler
 
 from redis_components.admin.inspector import snapshot
 from redis_components.keys import CrawlKeys
+from redis_components.scrapy_glue.engine import config_of, name_owner
 from tests.support.crawl import hits_of, link_site
 from tests.support.fleet import Program, program, toy_environment
 from tests.support.processes import wait_until
@@ -271,3 +274,21 @@ def test_an_orphan_that_is_stuck_in_c_code_ends_all_the_same(registry: Registry,
         supervisor.process.kill()
         crawler.wait(60)
     assert "tests/support/toy/spiders.py" in log.read_text(), "where it stood"
+
+
+def test_two_crawls_of_one_process_own_their_leases_each_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAWL_OWNER", "the same")  # once it named the owner of all crawls of a process
+    one, two, named = (get_crawler(settings_dict={"REDIS_URL": "redis://127.0.0.1:1"}) for _ in range(3))
+    name_owner(named, "toy/0#1.0")
+    assert config_of(one).owner != config_of(two).owner
+    assert config_of(named).owner == "toy/0#1.0"
+
+
+def test_a_crawler_by_hand_crawls_alone_and_shows_its_end(run: Start, tmp_path: Path) -> None:
+    output = tmp_path / "items.jsonl"
+    with run(
+        "--alone", "toy", "-a", "mode=finish", "-s", f"FEEDS={json.dumps({str(output): {'format': 'jsonlines'}})}"
+    ) as crawler:
+        assert crawler.wait() == 0, crawler.said()
+    assert output.read_text() == '{"page": "data:,one"}\n'
+    assert "Spider closed (finished)" in crawler.said()

@@ -8,7 +8,6 @@ first runs once a second here, the second waits.
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -75,8 +74,6 @@ def _stop_after(main: threading.Thread, stop: Any) -> None:
     stop()
 
 
-_installing = threading.Lock()
-_installed_in: int | None = None  # the process
 _tuned = False
 
 logger = logging.getLogger(__name__)
@@ -111,15 +108,11 @@ class Outcome:
 class Crawl:
     """A spider's crawl: `start` it, `poll` it from the main thread, `stop` it. No method ever waits for the reactor."""
 
-    def __init__(
-        self, runner: CrawlerRunner, spider: type[Spider], arguments: Mapping[str, Any], *, owner: str = "", keep_items: int = 0
-    ) -> None:
+    def __init__(self, runner: CrawlerRunner, spider: type[Spider], arguments: Mapping[str, Any], *, owner: str = "") -> None:
         self._runner = runner
         self._spider = spider
         self._arguments = dict(arguments)
         self._owner = owner
-        self._keep_items = keep_items
-        self.kept: list[Any] = []  # the first `keep_items` items
         self._crawler: Crawler | None = None
         self._pages = 0
         self._items = self._answered = self._raised = 0
@@ -140,11 +133,6 @@ class Crawl:
         start()
         self._answered_at = time.monotonic()
         self._result = crochet.run_in_reactor(self._begin)()
-
-    @property
-    def started(self) -> bool:
-        """True if there is a crawl to be stopped and awaited."""
-        return self._result is not None
 
     def poll(self) -> None:
         """Check for the end of the crawl, and ask the reactor for its figures, if it has answered."""
@@ -168,10 +156,6 @@ class Crawl:
         if self.running and not self._stop_asked:
             self._stop_asked = True
             crochet.run_in_reactor(self._halt)()
-
-    def stats(self) -> dict[str, Any]:
-        """Return Scrapy's stats of this crawl, once it has an outcome; empty when it did not come so far."""
-        return scrapy_internals.stats_of(self._crawler)
 
     def give_back(self) -> bool:
         """Return the pages in flight to the queue, without time to finish them. Call it until it returns True: Redis has them."""
@@ -212,10 +196,8 @@ class Crawl:
     def _count_error(self) -> None:
         self._raised += 1
 
-    def _count_item(self, item: Any) -> None:
+    def _count_item(self) -> None:
         self._items += 1
-        if len(self.kept) < self._keep_items:
-            self.kept.append(item)
 
     def _keep_reason(self, reason: str) -> None:
         self._reason = reason
@@ -267,16 +249,15 @@ def make_crawl(
     spider: str,
     arguments: Mapping[str, Any],
     *,
-    owner: str = "",
-    keep_items: int = 0,
-    service: ServiceSpider = ServiceSpider(),  # noqa: B008 - frozen
-    adapt: Callable[[Settings, type[Spider]], object] = lambda _settings, _spider: None,
+    owner: str,
+    service: ServiceSpider,
+    adapt: Callable[[Settings, type[Spider]], object],
 ) -> Crawl:
     """Install the reactor that the settings name, if there is none, and find the spider. Raises ConfigError for an unknown one.
 
     `service`: what the service declares of its spider.
-    `owner`: id under which the frontier keeps its leases; "": a new one. `keep_items`: how many items to keep. `adapt` may
-    change the settings once the spider is known.
+    `owner`: id under which the frontier keeps its leases; "": a new one. `adapt` may change the settings once the spider is
+    known.
 
     In this order: a spider's module may import `twisted.internet.reactor`, and then it is too late for another one.
     """
@@ -297,20 +278,15 @@ def make_crawl(
     found.update_settings(settings)  # as Scrapy does once more; what follows asks for the spider's own, too
     adapt(settings, found)
     close_doors(settings)
-    return Crawl(runner, found, arguments, owner=owner, keep_items=keep_items)
+    return Crawl(runner, found, arguments, owner=owner)
 
 
 def ensure_reactor(settings: Settings) -> None:
     """Install the one reactor of this process. Its kind is the first crawl's; Scrapy itself refuses a spider that
     needs another.
     """
-    global _installed_in
-    with _installing:
-        if not is_reactor_installed():
-            install_reactor(settings["TWISTED_REACTOR"], settings["ASYNCIO_EVENT_LOOP"])
-        elif _installed_in not in (None, os.getpid()):
-            raise ConfigError("this process was forked after its reactor was installed: nothing may crawl before the fork")
-        _installed_in = os.getpid()
+    if not is_reactor_installed():
+        install_reactor(settings["TWISTED_REACTOR"], settings["ASYNCIO_EVENT_LOOP"])
 
 
 def _tune_reactor(runner: CrawlerRunner) -> None:

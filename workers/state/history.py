@@ -30,12 +30,12 @@ class RunBy(StrEnum):
 
     FLEET = "fleet"  # a supervisor, in a slot
     HAND = "hand"  # a user: `python -m workers.crawler`, `scrapy crawl`
-    ONCE = "once"  # the task `crawl_once`, in a worker's own process
+    ONCE = "once"  # a task of the version before, in a worker's own process
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run(JsonRecord):
-    """One crawler process, or one crawl of `crawl_once`, in its last reported state."""
+    """One crawler process in its last reported state."""
 
     CUT = True
 
@@ -48,12 +48,12 @@ class Run(JsonRecord):
     pid: Count
     started_at: Epoch  # epoch s, the node's clock
     ended_at: Epoch | None = None  # None: it goes on, or its end was not reported
-    outcome: str | None = None  # kind of its end: `workers.process.exit_kinds`, of `crawl_once` also `timeout` and `cancelled`
+    outcome: str | None = None  # kind of its end: `workers.process.exit_kinds`
     exit_code: int | None = None  # negative: a signal
     reason: str | None = None
     pages: Count = 0
     items: Count = 0
-    peak_rss_bytes: Count = 0  # highest of its heartbeats; 0 for `crawl_once`, whose process is not its own
+    peak_rss_bytes: Count = 0  # highest of its heartbeats
 
 
 class Runs:
@@ -82,7 +82,6 @@ class Runs:
 
 DOUBT_S = 60.0  # a run without a heartbeat counts as lost if it began this long ago
 LOST = "lost"  # outcome of a run whose end was never reported
-ONCE_LONGEST_S = 4000.0  # longer than Celery's time limit of `crawl_once`
 
 
 def latest(
@@ -114,7 +113,7 @@ def _process(one: CrawlerRecord | Run) -> tuple[object, ...]:
 def _as_heard(run: Run, record: CrawlerRecord | None, now: float) -> Run:
     """Return a run without an end with its present figures; one that is not heard any more is lost: its node died."""
     age_s = now - run.started_at
-    if age_s > ONCE_LONGEST_S if run.by is RunBy.ONCE else record is None and age_s > DOUBT_S:
+    if record is None and age_s > DOUBT_S:
         return replace(run, outcome=LOST)
     if record is None:
         return run

@@ -284,7 +284,7 @@ class FleetKeys(NamespaceKeys):
     def runs(self) -> str:
         """LIST: crawler processes that have begun or ended, as JSON, oldest first, at most 10,000.
 
-        Written by supervisors, by crawlers without one and by `crawl_once`; read by `trawl history` and the pages.
+        Written by supervisors, and by crawlers without one; read by `trawl history` and the pages.
         """
         return f"{self.prefix}:runs"
 

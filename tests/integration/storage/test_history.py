@@ -28,7 +28,7 @@ NOW = datetime.now(UTC).timestamp()
 BEGUN = Run(id="toy/0#1.0", spider="toy", by=RunBy.FLEET, number=0, token=1, node="a@test", pid=11, started_at=NOW - 600, pages=3)
 ENDED = replace(BEGUN, ended_at=NOW - 300, outcome="crashed", exit_code=1, reason="no \0 reason", pages=40, items=7)
 HAND = Run(id="hand-12@a#1", spider="toy", by=RunBy.HAND, node="a", pid=12, started_at=NOW - 500)
-ONCE = Run(id="once-1", spider="news", by=RunBy.ONCE, node="a@test", pid=13, started_at=NOW - 400)
+OTHER = Run(id="hand-13@a#1", spider="news", by=RunBy.HAND, node="a@test", pid=13, started_at=NOW - 400)
 RECORD = CrawlerRecord(spider="toy", number=0, token=1, pid=11, state=CrawlerState.RUNNING, beat_at=NOW)
 
 
@@ -40,35 +40,33 @@ def test_a_run_that_is_told_twice_and_out_of_order_is_shown_once_as_it_ended(red
 
 
 def test_runs_are_found_by_service_slot_and_time(redis_client: redis.Redis) -> None:
-    for told in (ENDED, HAND, ONCE, replace(HAND, ended_at=NOW, outcome="finished")):
+    for told in (ENDED, HAND, OTHER, replace(HAND, ended_at=NOW, outcome="finished")):
         Runs(redis_client).add(told)
 
     def found(limit: int = 20, **wanted: Any) -> list[str]:
         return [run.id for run in latest(redis_client, limit, **wanted)]
 
-    assert found() == ["once-1", HAND.id, BEGUN.id]
-    assert [run.outcome for run in latest(redis_client, 9)] == [None, "finished", "crashed"]
-    assert found(2) == ["once-1", HAND.id]
+    assert found() == [OTHER.id, HAND.id, BEGUN.id]
+    assert [run.outcome for run in latest(redis_client, 9)] == ["lost", "finished", "crashed"]
+    assert found(2) == [OTHER.id, HAND.id]
     assert found(spider="toy") == [HAND.id, BEGUN.id]
     assert found(spider="toy", number=0) == [BEGUN.id]
-    assert found(since=NOW - 550) == ["once-1", HAND.id]
+    assert found(since=NOW - 550) == [OTHER.id, HAND.id]
 
 
 def test_a_run_whose_node_died_is_lost_unless_it_is_heard_or_its_end_is_told(redis_client: redis.Redis) -> None:
     young = replace(BEGUN, id="toy/1#1.0", number=1, started_at=time.time() - 5)  # NOW may be minutes ago
-    for run in (BEGUN, HAND, ONCE, replace(ONCE, id="once-2", started_at=NOW - 5000), young):
+    for run in (BEGUN, HAND, young):
         Runs(redis_client).add(run)
     Registry(redis_client).note(replace(RECORD, pages=55))  # of the process in the slot
     states = {run.id: (run.outcome, run.pages) for run in latest(redis_client, 9)}
     assert states == {
         BEGUN.id: (None, 55),
         HAND.id: ("lost", 0),
-        ONCE.id: (None, 0),
-        "once-2": ("lost", 0),
         young.id: (None, 3),
     }
     Runs(redis_client).add(replace(HAND, ended_at=NOW, outcome="stopped"))
-    assert [run.id for run in latest(redis_client, 9) if run.outcome == "lost"] == ["once-2"]
+    assert [run.id for run in latest(redis_client, 9) if run.outcome == "lost"] == []
 
 
 def test_begin_and_end_of_a_process_are_events(database: Database, redis_client: redis.Redis) -> None:
