@@ -146,7 +146,7 @@ def in_present_words(arguments: Sequence[str]) -> tuple[list[str], str]:
 def is_changing(arguments: Sequence[str]) -> bool:
     """Return True if the command with these arguments may change something."""
     words = list(arguments)
-    if not words or {*HELP, "--dry-run"} & set(words):
+    if not words or set(HELP) & set(words):
         return False
     for count in (3, 2, 1):
         name = " ".join(words[:count])

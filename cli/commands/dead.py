@@ -111,8 +111,8 @@ class DeadRequests(_OfCrawls):
     **Examples:**
 
         trawl dead
-        trawl dead --spider forum_detail --limit 100 --json
-        trawl dead replay --spider forum_detail --reason "HTTP 503" --limit 100
+        trawl dead forum_detail --limit 100 --json
+        trawl dead replay forum_detail --reason "HTTP 503" --limit 100
         trawl dead purge --older-than 30d
     """
 
@@ -160,7 +160,7 @@ class DeadQueueMessages:
     **Examples:**
 
         trawl dead messages
-        trawl dead messages replay --queue control --reason "which this worker does not have"
+        trawl dead messages replay control --reason "which this worker does not have"
         trawl dead messages purge --older-than 30d
     """
 
@@ -274,11 +274,9 @@ def _commands(store: DeadStore) -> typer.Typer:
     """Return the commands of a store, with its docstrings as their help; `list` is inserted where none is named."""
     description = store.__doc__
     app = command_group(help=description)
-    flags, metavar = (("--queue", "-q"), "QUEUE") if store is MESSAGES else (("--spider", "-s"), "SERVICE")
+    metavar = "QUEUE" if store is MESSAGES else "SERVICE"
     some = typer.Argument(metavar=metavar, help=f"Only of these; by default all {store.noun}.")
-    option = typer.Option(*flags, metavar="NAME", help=f"The same as {metavar}; may be repeated.")
     of_names = Annotated[list[str] | None, some]
-    of_named = Annotated[list[str] | None, option]
     of_reason = Annotated[str, typer.Option(metavar="TEXT", help="Only those whose reason contains this.")]
     of_sign = Annotated[
         bool,
@@ -288,28 +286,25 @@ def _commands(store: DeadStore) -> typer.Typer:
     @app.command("list", help=description)
     def list_entries(
         names: of_names = None,
-        named: of_named = None,
         limit: Newest = 20,
         as_json: AsJson = False,
     ) -> int:
-        return list_newest(store, (*(names or ()), *(named or ())), limit, as_json)
+        return list_newest(store, tuple(names or ()), limit, as_json)
 
     @app.command(help=store.replay.__doc__)
     def replay(
         names: of_names = None,
-        named: of_named = None,
         limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="At most this many of each.")] = None,
         reason: of_reason = "",
         sign: of_sign = False,
         as_json: AsJson = False,
     ) -> int:
-        chosen = Chosen(names=(*(names or ()), *(named or ())), limit=limit, reason=reason, sign=sign)
+        chosen = Chosen(names=tuple(names or ()), limit=limit, reason=reason, sign=sign)
         return change(store, "replayed", store.replay, chosen, as_json)
 
     @app.command(help=f"Delete {store.noun} permanently. Needs --older-than or --yes.")
     def purge(
         names: of_names = None,
-        named: of_named = None,
         older_than: Annotated[str | None, typer.Option(metavar="AGE", help="Only those older than 30d, 12h, 10m, 5s.")] = None,
         yes: Annotated[bool, typer.Option("--yes", help="Delete all of them.")] = False,
         reason: of_reason = "",
@@ -318,7 +313,7 @@ def _commands(store: DeadStore) -> typer.Typer:
         if older_than is None and not yes:
             raise ConfigError(f"purge deletes {store.noun} permanently: choose them with --older-than 30d, or use --yes for all")
         before_s = parse_since(older_than, option="--older-than").timestamp() if older_than else None
-        chosen = Chosen(names=(*(names or ()), *(named or ())), reason=reason, before_s=before_s)
+        chosen = Chosen(names=tuple(names or ()), reason=reason, before_s=before_s)
         return change(store, "purged", store.purge, chosen, as_json)
 
     return app

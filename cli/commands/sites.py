@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.access import addresses
-from cli.views.options import AllowPrivate, AsJson, Contact, DryRun, SiteName, Yes, command_group
+from cli.views.options import AllowPrivate, AsJson, Contact, SiteName, Yes, command_group
 from cli.views.output import complain, echo
 from cli.views.tables import show
 from forums.sites import load_all, sites_dir
@@ -77,7 +77,6 @@ def check(
 @app.command()
 def remove(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a site.")],
-    dry_run: DryRun = False,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> int:
@@ -90,18 +89,17 @@ def remove(
 
     **Examples:**
 
-        trawl sites remove example --dry-run
+        trawl sites remove example
         trawl sites remove example --yes
     """
     from .sites_data import remove_site
 
-    return remove_site(name, crawled_only=False, dry_run=dry_run, yes=yes, as_json=as_json)
+    return remove_site(name, crawled_only=False, yes=yes, as_json=as_json)
 
 
 @app.command("forget-rows")
 def forget_rows(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a site.")],
-    dry_run: DryRun = False,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> int:
@@ -113,12 +111,12 @@ def forget_rows(
 
     **Examples:**
 
-        trawl sites forget-rows example --dry-run
+        trawl sites forget-rows example
         trawl sites forget-rows example --yes
     """
     from .sites_data import remove_site
 
-    return remove_site(name, crawled_only=True, dry_run=dry_run, yes=yes, as_json=as_json)
+    return remove_site(name, crawled_only=True, yes=yes, as_json=as_json)
 
 
 @app.command("list")

@@ -79,7 +79,7 @@ _LOOK_S = 0.1
 _WORDS = {"posts": "post", "comments": "comment", "revisions": "earlier text", "events": "event", "forums": "forum"}
 
 
-def remove_site(name: str, *, crawled_only: bool, dry_run: bool, yes: bool, as_json: bool) -> int:
+def remove_site(name: str, *, crawled_only: bool, yes: bool, as_json: bool) -> int:
     """Show what there is of a site, ask, and remove it, or only what was crawled, so that it is read again; return the exit code.
     Raises ConfigError for an unknown site.
     """
@@ -90,19 +90,21 @@ def remove_site(name: str, *, crawled_only: bool, dry_run: bool, yes: bool, as_j
         check_site(name, stored=database, client=client)
         files = [] if crawled_only else _files(name)
         numbers = _numbers(client, database, name, crawled_only=crawled_only)
-        if not (dry_run or yes):
+        if not yes:
             confirm(f"{name} will be removed for good: {_listed(files, numbers)}")
-        if not dry_run:
-            before = mark_removed(client, name, who())  # meanwhile nothing is asked of it, and what was under way is dropped
-            _take_out(client, database, name, numbers, crawled_only=crawled_only)
-            if crawled_only:
-                store(client, declared_fleet(client))
-                readmit(client, name, before)
-            else:
-                for file in files:  # last: a crawler that still asks the site would report it as missing
-                    file.unlink(missing_ok=True)
-                shutil.rmtree(raw_dir() / name, ignore_errors=True)
-    _report(name, files, numbers, as_json, done=not dry_run)
+        before = mark_removed(client, name, who())  # meanwhile nothing is asked of it, and what was under way is dropped
+        _take_out(client, database, name, numbers, crawled_only=crawled_only)
+        if crawled_only:
+            store(client, declared_fleet(client))
+            readmit(client, name, before)
+        else:
+            for file in files:  # last: a crawler that still asks the site would report it as missing
+                file.unlink(missing_ok=True)
+            shutil.rmtree(raw_dir() / name, ignore_errors=True)
+    outcome = {"site": name, "files": [str(file) for file in files], "removed": True, "numbers": numbers}
+    report(as_json, outcome, f"{name}: removed: {_listed(files, numbers)}")
+    if not as_json and files and not any(sites_dir().glob("*.toml")):
+        complain("no site file is left: nothing is crawled until `trawl sites new ADDRESS` has written one")
     return 0
 
 
@@ -147,13 +149,6 @@ def _no_writer(client: redis.Redis) -> Iterator[None]:
         for stream, token in held:
             with suppress(redis.RedisError):
                 stream.unlock(token)
-
-
-def _report(name: str, files: list[Path], numbers: dict[str, int], as_json: bool, *, done: bool) -> None:
-    outcome = {"site": name, "files": [str(file) for file in files], "removed": done, "numbers": numbers}
-    report(as_json, outcome, f"{name}: {'removed' if done else 'would be removed'}: {_listed(files, numbers)}")
-    if not as_json and done and files and not any(sites_dir().glob("*.toml")):
-        complain("no site file is left: nothing is crawled until `trawl sites new ADDRESS` has written one")
 
 
 def _listed(files: list[Path], numbers: dict[str, int]) -> str:

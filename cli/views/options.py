@@ -26,7 +26,6 @@ ScrapySettings = Annotated[list[str] | None, typer.Option("-s", metavar="NAME=VA
 
 Services = Annotated[list[str] | None, typer.Argument(metavar="SERVICE", help="Services; by default all.")]
 Newest = Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="Show at most this many.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", "-n", help="Change nothing; show what would be done.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for its end; Ctrl-C only ends the waiting.")]
 SiteName = Annotated[str | None, typer.Option("--name", help="Name of the site; by default taken from its host.")]
 Contact = Annotated[

@@ -293,7 +293,7 @@ def test_what_was_set_aside_is_shown_put_back_and_forgotten(tmp_path: Path) -> N
         assert json.loads(worker.command("dead", "messages", "--json", "-n", "1"))["counts"] == {"messages": 4}
         assert worker.command("dead", "messages", "replay", "--reason", "WORKERS THAT ended") == "replayed: messages 1"
         worker.wait(lambda: "put back" in worker.notes(), "the good message is run")
-        assert worker.command("dead", "messages", "replay", "--queue", "node.a@test") == "replayed: messages 1"
+        assert worker.command("dead", "messages", "replay", "node.a@test") == "replayed: messages 1"
         worker.wait(lambda: worker.dead()[-1][2] == raw({"body": 5}), "what is still no message comes back")
         assert len(worker.dead()) == 3
         assert "--older-than 30d, or use --yes" in worker.command("dead", "messages", "purge")

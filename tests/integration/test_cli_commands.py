@@ -518,7 +518,7 @@ def test_dead_shows_what_was_given_up_newest_first_with_the_reason(trawl: Trawl,
     assert (said.code, said.err) == (0, "")
     assert said.out.index("http://127.0.0.1/[red]new") < said.out.index("http://127.0.0.1/old")
     assert "HTTP 503" in said.out
-    assert json.loads(trawl("dead", "--json", "--spider", "forum_list").out) == {
+    assert json.loads(trawl("dead", "--json", "forum_list").out) == {
         "counts": {"forum_list": 1},
         "entries": [
             {
@@ -541,7 +541,7 @@ def test_refused_items_are_shown_replayed_and_purged(trawl: Trawl, redis_client:
     shown = trawl("dead", "items", "books").out
     assert "price: no number" in shown
     assert "[b]worse[/b]" in shown
-    assert json.loads(trawl("dead", "items", "--spider", "books", "--json").out)["counts"] == {"books": 2}
+    assert json.loads(trawl("dead", "items", "books", "--json").out)["counts"] == {"books": 2}
 
     assert trawl("dead", "items", "replay", "books", "--reason", "PRICE").out == "replayed: books 1\n"
     assert redis_client.lrange(keys.item_stream(), 0, -1) == [b'{"price": "\xff"}']
@@ -565,7 +565,7 @@ def test_dead_replay_puts_back_what_was_asked_for(trawl: Trawl, redis_client: re
     bury(redis_client, LISTS, "http://127.0.0.1/2", "HTTP 404")
     assert trawl("dead", "replay", "--reason", "503").out == "replayed: forum_detail 0, forum_list 1\n"
     assert redis_client.lrange(LISTS.start_tasks(), 0, 9) == [b"http://127.0.0.1/1"]
-    assert json.loads(trawl("dead", "replay", "-s", "forum_list", "--json").out) == {
+    assert json.loads(trawl("dead", "replay", "forum_list", "--json").out) == {
         "forum_list": {"replayed": 1, "foreign": 0, "stuck": 0}
     }
     assert trawl("dead", "replay").out == "replayed: forum_detail 0, forum_list 0\n"
@@ -600,6 +600,6 @@ def test_a_dead_letter_key_of_another_type_keeps_no_other_service_from_its_lette
         said = trawl(*arguments)
         assert (said.code, said.err.count("\n")) == (1, 1), arguments
         assert "forum_list: a key has another type than Trawl's: trawl doctor names it" in said.err
-    assert "trawl doctor" not in trawl("dead", "--spider", "forum_detail").err
+    assert "trawl doctor" not in trawl("dead", "forum_detail").err
     redis_client.delete(LISTS.dead(), LISTS.bad_items())
     assert trawl("dead").code == 0

@@ -34,9 +34,9 @@ def test_of_thousands_of_names_an_error_has_the_nearest_three() -> None:
 TYPOS = [
     ("history forum_detial", "forum_detail"),
     ("history forum_detial/2", "forum_detail"),
-    ("dead --spider forum_lst", "forum_list"),
-    ("dead replay --spider forum_lst", "forum_list"),
-    ("dead purge --yes --spider forum_lst", "forum_list"),
+    ("dead forum_lst", "forum_list"),
+    ("dead replay forum_lst", "forum_list"),
+    ("dead purge --yes forum_lst", "forum_list"),
     ("dead items forum_detial", "forum_detail"),
     ("dead items replay forum_detial", "forum_detail"),
     ("dead items purge forum_detial --yes", "forum_detail"),
@@ -81,9 +81,8 @@ def test_a_typo_is_an_error_that_says_what_was_meant(line: str, meant: str, traw
     ("line", "word"),
     [
         ("history nope", "forum_detail, forum_list"),
-        ("dead --spider nope", "forum_detail, forum_list"),
-        ("dead replay --spider nope", "forum_detail, forum_list"),
         ("dead nope", "forum_detail, forum_list"),
+        ("dead replay nope", "forum_detail, forum_list"),
         ("export posts --site nope", "example"),
         ("migrate scrapy-redis nope --watch 0", "forum_detail, forum_list"),
         ("forums forget nope", "example"),
@@ -97,7 +96,7 @@ def test_who_is_known_from_redis_or_the_database_alone_is_not_refused(
     trawl: Trawl, redis_client: redis.Redis, tmp_path: Path
 ) -> None:
     redis_client.rpush(CrawlKeys.for_spider("books").items, b"{}")
-    assert trawl("dead", "--spider", "books").code == 0
+    assert trawl("dead", "books").code == 0
     redis_client.rpush("old:requests", b"x")
     said = trawl("migrate", "scrapy-redis", "old", "--watch", "0", "--order", "fifo")
     assert "unknown spider" not in said.err
