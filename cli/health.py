@@ -10,12 +10,6 @@ from redis_components.server.variables import load_env_file, project_dir, variab
 from workers.node.health_check import main as check
 
 ROLES = ("worker", "beat")
-USAGE = """Usage: trawl health [worker|beat|http://127.0.0.1:PORT/PATH]
-
-Exit code 0 and a line if the worker (or beat) of this machine does its job, or waits for a known reason, else 1. Neither Redis
-nor Celery is asked: it reads the status files in TRAWL_HEALTH_DIR. Flower and the exporter are asked by HTTP:
-trawl health http://127.0.0.1:5555/healthcheck, http://127.0.0.1:9410/livez
-"""
 
 
 def health_dir() -> Path:
@@ -29,9 +23,6 @@ def health_dir() -> Path:
 def main(arguments: list[str]) -> int:
     """Check one process; return the exit code, 2 for wrong use."""
     target = arguments[0] if arguments else "worker"
-    if target in ("-h", "--help"):
-        sys.stdout.write(USAGE)
-        return 0
     if len(arguments) > 1 or not (target in ROLES or target.startswith("http://")):
         sys.stderr.write(f"trawl health {' '.join(arguments)}: name worker, beat, or the address of Flower or the exporter\n")
         return 2

@@ -170,7 +170,7 @@ def _only(arguments: list[str]) -> str | None:
 
 def _complain(error: Exception) -> int:
     """Print the error in one line on standard error (with TRAWL_DEBUG=1 also its traceback); return the exit code."""
-    if _shows_tracebacks():
+    if variable("TRAWL_DEBUG") not in (None, "", "0"):
         echo(traceback.format_exc().rstrip(), stderr=True)
     if isinstance(error, TyperException):
         if line := error.format_message():  # without one typer has shown the help
@@ -195,17 +195,6 @@ def _is_of_reader(error: Exception, name: str) -> bool:
     """Return True if the error is of this class of the reader, which is loaded by few commands."""
     errors = sys.modules.get("forum_reader.errors")
     return errors is not None and isinstance(error, getattr(errors, name))
-
-
-def _shows_tracebacks() -> bool:
-    if not any(name in os.environ for name in ("TRAWL_DEBUG", "TRAWL_DEBUG_FILE")):
-        return False  # nearly always; reading variables takes longer than most commands until their error
-    from workers.environment.variables import Tool
-
-    try:
-        return Tool.read().debug
-    except ConfigError:
-        return False
 
 
 def _one_line(text: str) -> str:

@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 from types import FrameType
 
-from .command_table import short_help
+from .command_table import HELP, short_help
 
 WRONG_USE, INTERRUPTED = 2, 130
 SOON_S = 0.02
@@ -20,7 +20,7 @@ def main() -> int:
     signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))  # nothing has been started, and nothing has to be cleaned up
     gc.set_threshold(300_000, 5, 5)  # a short life: imports allocate much and free nothing, and 50 ms of collections find nothing
     _open_what_is_closed()
-    if sys.argv[1:2] == ["health"]:  # costs an orchestrator a few milliseconds, and not all commands
+    if sys.argv[1:2] == ["health"] and not {*HELP} & {*sys.argv}:  # costs an orchestrator milliseconds, not all commands
         from .health import main as health
 
         return health(sys.argv[2:])

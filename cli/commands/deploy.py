@@ -13,7 +13,7 @@ import typer
 from cli.access import redis_client
 from cli.names import check_spiders
 from cli.views.options import AsJson, Service, Services, command_group
-from cli.views.output import complain, echo, in_plain_json, report, working
+from cli.views.output import complain, echo, in_plain_json, report
 from cli.views.tables import Columns, show
 from redis_components.errors import ConfigError, TrawlError
 from workers.deploy.deploy import blame, find, install, is_new, nodes_of, resize, store, use
@@ -75,15 +75,13 @@ def watch(client: redis.Redis, begun: Roll, as_json: bool) -> Roll | None:
     """Wait for the end of this roll, and return it; None where it is lost."""
     note, registry, shown = RollNote(client), Registry(client), ""
     now: Roll | None = begun
-    with working("roll", "replaced", shown=not as_json) as report:
-        while now and now.id == begun.id and now.state is RollState.ROLLING:
-            if registry.now() - now.seen_at > STUCK_S:
-                raise TrawlError(f"the roll has not advanced for {STUCK_S:.0f} s: start beat, and a worker on the queue control")
-            report(len(now.replaced), now.total)
-            if not as_json and not sys.stderr.isatty() and (line := now.sentence()) != shown:
-                echo(shown := line)
-            time.sleep(LOOK_S)
-            now = note.read()
+    while now and now.id == begun.id and now.state is RollState.ROLLING:
+        if registry.now() - now.seen_at > STUCK_S:
+            raise TrawlError(f"the roll has not advanced for {STUCK_S:.0f} s: start beat, and a worker on the queue control")
+        if not as_json and (line := now.sentence()) != shown:
+            complain(shown := line)
+        time.sleep(LOOK_S)
+        now = note.read()
     if now is None or now.id != begun.id:
         _show(now, as_json, "another roll has begun meanwhile" if now else "Redis has no roll any more: it has lost its data")
         return None

@@ -45,8 +45,13 @@ class FleetScreen:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         view, found = self.view, problems(self.view)
         few, more = (None, None) if self.everything else (LEAST_ROWS, MOST_ROWS)
-        yield headline(view, self.redis_name)
-        yield ProblemLines(found[:more], calm(view), left_out=len(found[more:]) if more else 0)
+        yield Text.assemble(("trawl", "bold"), f"  {iso(view.now)}  {self.redis_name}\n")
+        if not found:
+            yield calm_line(calm(view))
+        yield from (line for one in found[:more] for line in _problem_lines(one, console, options.max_width))
+        if more and found[more:]:
+            yield Text(f"  and {len(found[more:]):,} more", style="dim")
+        yield Text("")
         if held := [one for one in view.held if not one.by_breaker]:  # those of breakers are among the problems
             yield from (held_table(held, view.now, most=few), Text(""))
         yield from (services_table(view, most=more), Text(""), crawlers_table(view, most=more))
@@ -56,35 +61,21 @@ class FleetScreen:
         yield from (Text(""), *_standing(view), *_details(view))
 
 
-def headline(view: Overview, redis_name: str) -> Text:
-    """Return the time of the overview and the name of its Redis."""
-    return Text.assemble(("trawl", "bold"), f"  {iso(view.now)}  {redis_name}\n")
+def calm_line(state: str) -> Text:
+    """Return the state of a fleet without problems as a sentence."""
+    return Text(f"{state[:1].upper()}{state[1:]}.", style="green" if state == WELL else "yellow")
 
 
-@dataclass(frozen=True)
-class ProblemLines:
-    """Each problem with its next step; the worst first."""
-
-    found: list[Problem]
-    calm: str
-    """State of the fleet where there is none."""
-    left_out: int = 0
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        if not self.found:
-            yield Text(f"{self.calm[:1].upper()}{self.calm[1:]}.", style="green" if self.calm == WELL else "yellow")
-        for one in self.found:
-            text = Text(one.what, style="" if one.grave else "dim")
-            if one.fix:
-                text.append(f" → {one.fix}", style="yellow")
-            mark = Text("✗ " if one.grave else "! ", style="bold red" if one.grave else "yellow")
-            for line in text.wrap(console, max(LEAST_BELOW, options.max_width - INDENT), overflow="fold"):
-                line.rstrip()
-                yield mark + line
-                mark = Text(" " * INDENT)
-        if self.left_out:
-            yield Text(f"  and {self.left_out:,} more", style="dim")
-        yield Text("")
+def _problem_lines(one: Problem, console: Console, width: int) -> Iterator[Text]:
+    """Yield a problem with its next step."""
+    text = Text(one.what, style="" if one.grave else "dim")
+    if one.fix:
+        text.append(f" → {one.fix}", style="yellow")
+    mark = Text("✗ " if one.grave else "! ", style="bold red" if one.grave else "yellow")
+    for line in text.wrap(console, max(LEAST_BELOW, width - INDENT), overflow="fold"):
+        line.rstrip()
+        yield mark + line
+        mark = Text(" " * INDENT)
 
 
 def services_table(view: Overview, *, most: int | None = None) -> FittedTable:

@@ -14,7 +14,7 @@ from forums.state.alerts import MOST, Alert, Alerts, shown_address
 from forums.state.site_faults import RULES_FILE
 from forums.storage.read.event_reader import Event
 from forums.storage.write.changes import Position
-from redis_components.errors import ConfigError, did_you_mean
+from redis_components.errors import ConfigError, TrawlError, did_you_mean
 from redis_components.server.untrusted_values import server_time
 
 from .expression import Filter, parse
@@ -28,7 +28,7 @@ PREFIX = "alert:"
 def add(client: redis.Redis, alert: Alert) -> tuple[int, Alert]:
     """Send a test message, then store the alert; its events begin now. Return its number, and the alert as stored.
 
-    Raises ConfigError with all of its faults, and NotTaken where the receiver does not take the test; then
+    Raises ConfigError with all of its faults, and TrawlError where the receiver does not take the test; then
     nothing is stored. Raises `redis.RedisError`.
     """
     made = msgspec.structs.replace(alert, secret=f"whsec_{secrets.token_hex(24)}", made_at=server_time(client))
@@ -41,7 +41,10 @@ def add(client: redis.Redis, alert: Alert) -> tuple[int, Alert]:
         faults += (f"there are {MOST} alerts, the most that a fleet can have: trawl alert --remove NUMBER",)
     if faults:
         raise ConfigError("; ".join(faults))
-    _try(client, rules)
+    try:
+        _try(client, rules)
+    except NotTaken as error:
+        raise TrawlError(f"the test message was not taken, so there is no alert: {error}") from None
     return Alerts(client).put(number, made), made
 
 

@@ -12,7 +12,7 @@ import pytest
 from cli.commands.up import _welcome
 from cli.processes import FlowerAccess, PageAccess, node_services
 from cli.views import up_screen
-from cli.views.fleet_screen import ProblemLines
+from cli.views.fleet_screen import calm_line
 from cli.views.tables import SafeConsole
 from cli.views.up_screen import UpLog, UpScreen
 from forums.overview.model import ForumSites
@@ -89,7 +89,7 @@ def test_nothing_is_well_that_does_nothing_or_is_held() -> None:
     assert [calm(view) for view in states.values()] == list(states)
     for words, view in states.items():
         console = terminal()
-        console.print(ProblemLines([], calm(view)))
+        console.print(calm_line(calm(view)))
         assert f"{words[0].upper()}{words[1:]}." in text_of(console)
 
 
