@@ -17,7 +17,7 @@ class Sites(Variables):
     """Site files"""
 
     sites_dir: Annotated[Path, parsed_by(lambda text: text or _default_sites())] = declare(
-        meaning="site files", shown="`sites` next to `scrapy.cfg`", factory=_default_sites
+        meaning="site files", shown="`sites` next to `scrapy.cfg`", derived=lambda _: _default_sites()
     )
 
 

@@ -46,15 +46,12 @@ class Declared:
     meaning: str
     rule: str
     shown: str
-    factory: Callable[[], Any] | None
     derived: Callable[[Mapping[str, Any]], Any] | None
     bounds: Mapping[str, Any]
 
     def unset(self, before: Mapping[str, Any]) -> Any:
         """Return the value for a variable that is not set. `before`: values of the fields before it."""
-        if self.derived:
-            return self.derived(before)
-        return self.factory() if self.factory else self.default
+        return self.derived(before) if self.derived else self.default
 
 
 def declare(
@@ -63,16 +60,15 @@ def declare(
     *,
     rule: str = "",
     shown: str = "",
-    factory: Callable[[], Any] | None = None,
     derived: Callable[[Mapping[str, Any]], Any] | None = None,
     **bounds: Any,
 ) -> Any:
     """Declare a variable. `meaning` is Markdown of docs/reference/settings.md, `shown` the default there.
 
-    `rule` ends the message "NAME='value': ". In place of a `default`, `factory` makes one, or `derived` computes it from
-    the fields before it. `bounds`: of `msgspec.Meta`.
+    `rule` ends the message "NAME='value': ". In place of a `default`, `derived` computes one from the fields before it.
+    `bounds`: of `msgspec.Meta`.
     """
-    return Declared(default=default, meaning=meaning, rule=rule, shown=shown, factory=factory, derived=derived, bounds=bounds)
+    return Declared(default=default, meaning=meaning, rule=rule, shown=shown, derived=derived, bounds=bounds)
 
 
 class WrongValues(ConfigError):

@@ -51,7 +51,7 @@ class Frontier(Variables):
     )
     redis_bin: Annotated[Path | None, EmptyIsNone] = declare(None, "server program for the private Redis", shown="found on PATH")
     data_dir: Annotated[Path, parsed_by(lambda _: data_dir())] = declare(
-        meaning="database, logs, the private Redis", shown="`data` next to `scrapy.cfg`", factory=data_dir
+        meaning="database, logs, the private Redis", shown="`data` next to `scrapy.cfg`", derived=lambda _: data_dir()
     )
     env_file: str | None = declare(
         None,
@@ -66,7 +66,7 @@ class Health(Variables):
     health_dir: Annotated[Path, parsed_by(_health_dir)] = declare(
         meaning="status files of workers and beats, which `trawl health` reads; on a file system in memory it costs no disk",
         shown="`run/health` in the data folder",
-        factory=lambda: _health_dir(""),
+        derived=lambda _: _health_dir(""),
     )
 
 
@@ -88,7 +88,7 @@ class Fleet(Variables):
         meaning="services, by the names of their spiders ([names](../deployment.md#names)), and their sizes until `trawl scale`"
         " changes them",
         shown=f"`{DEFAULT_FLEET}`",
-        factory=lambda: parse_fleet(DEFAULT_FLEET),
+        derived=lambda _: parse_fleet(DEFAULT_FLEET),
     )
     config: Annotated[Path | None, EmptyIsNone] = declare(
         None,
@@ -157,7 +157,7 @@ class FleetApplication(Variables):
         meaning="module of the application, with its tasks, settings and sites (`workers/application.py`); empty: a fleet without"
         " the forum crawl",
         shown="`forums.application` where it is installed",
-        factory=_default_application,
+        derived=lambda _: _default_application(),
     )
 
 

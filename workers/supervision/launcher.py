@@ -60,7 +60,7 @@ class LaunchedCrawler:
         """Forget the crawl before."""
         self._page_excused = False
         self._started_at = self._reported_at = time.monotonic()
-        self._waited_s = 0.0  # for a CPU, at the last report
+        self._waited_s = waited_s(self.pid)  # for a CPU, at the last report
         self.record: CrawlerRecord | None = None  # its last report
         self.announced: ExitKind | None = None  # how it ends
         self.rests = False  # it has finished its crawl, and waits for the next one
@@ -138,14 +138,6 @@ class LaunchedCrawler:
     def resident(self) -> int:
         """Return the resident bytes of it and its children, read from outside: it may be too busy growing to report them."""
         return self._tree.resident() if self.poll() is None else 0
-
-    def cpu_s(self) -> float:
-        """Return the seconds of CPU time that it has used, read from outside; 0.0 when it is gone."""
-        try:
-            used = psutil.Process(self.pid).cpu_times()
-        except psutil.Error:
-            return 0.0
-        return float(used.user + used.system)
 
     def terminate(self) -> None:
         """Send SIGTERM: finish the pages in flight. Only to the crawler, which ends its own children as it sees fit."""
@@ -246,38 +238,19 @@ def _executed(options: CrawlerOptions, environment: dict[str, str], log_fd: int)
 
 
 TICK_S = 0.25  # between checks of a crawler; its reports, its end and orders of the fleet are noticed at once
-WEIGH_S = 1.0  # how often its memory and its CPU time are read
-PROGRESS_CPU_S = 0.5  # a start that uses less than this in `start_s` waits for an event that does not happen
-
-
-class StartProgress:
-    """Decides if a crawler without a report still starts. Pure.
-
-    A busy machine makes a start long, and killing starting processes makes it busier: CPU time counts, not the wall clock. A
-    start takes 2 s of it. It hangs when it gets none for `limit_s`, or has used more than `limit_s` of it.
-    """
-
-    def __init__(self, limit_s: float) -> None:
-        self._limit_s = limit_s
-        self._cpu_s = self._at_s = 0.0
-
-    def hangs(self, *, silent_s: float, cpu_s: float) -> bool:
-        """Return True if the start hangs. `silent_s` since its launch; `cpu_s` that it has used since then."""
-        if cpu_s - self._cpu_s >= PROGRESS_CPU_S:
-            self._cpu_s, self._at_s = cpu_s, silent_s
-        return silent_s - self._at_s > self._limit_s or cpu_s > self._limit_s
+WEIGH_S = 1.0  # how often its memory is read
 
 
 class Watch:
-    """Watches one crawler. Silence for `silence_s` is trouble; before its first report `StartProgress` decides.
+    """Watches one crawler. Silence for `silence_s` is trouble, before its first report for `start_s`.
 
-    Time that it waited for a CPU does not count: on a machine with forty busy processes a turn takes seconds.
+    Time that it waited for a CPU does not count: on a machine with forty busy processes a turn takes seconds, and killing what
+    starts makes it busier.
     """
 
     def __init__(self, crawler: LaunchedCrawler, *, silence_s: float, start_s: float) -> None:
         self._crawler = crawler
-        self._silence_s = silence_s
-        self._start = StartProgress(start_s)
+        self._silence_s, self._start_s = silence_s, start_s
         self._weigh_at = 0.0
 
     def trouble(self) -> tuple[ExitKind, str] | None:
@@ -286,10 +259,8 @@ class Watch:
         look = time.monotonic() >= self._weigh_at
         if look:
             self._weigh_at = time.monotonic() + WEIGH_S
-        if crawler.record:
-            silent = crawler.silent_s > self._silence_s and crawler.silent_s - crawler.starved_s() > self._silence_s
-        else:
-            silent = look and self._start.hangs(silent_s=crawler.silent_s, cpu_s=crawler.cpu_s())
+        limit_s = self._silence_s if crawler.record else self._start_s
+        silent = crawler.silent_s > limit_s and crawler.silent_s - crawler.starved_s() > limit_s
         # Memory is checked before a silent crawler counts as hung: its growth may be the cause of the silence.
         most = crawler.terms.memory_hard_bytes
         if (silent or look) and (resident := crawler.resident()) > most > 0:

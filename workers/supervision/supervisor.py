@@ -57,7 +57,7 @@ class SupervisorConfig:
     node_grace_s: float = SHUTDOWN_GRACE_S  # of crawlers, that this node counts with when it is shut down itself
     margin_s: float = MARGIN_S  # from the end of the crawler's own SHUTDOWN_GRACE to SIGKILL
     silence_s: float = 7.0  # of a crawler's main thread (three missed reports) until it is killed: frozen, or stuck in C code
-    start_s: float = 60.0  # before its first report: s without CPU time, or s of CPU time (`StartProgress`)
+    start_s: float = 120.0  # the same before its first report
     period_s: float = PERIOD_S  # between renewals of the slot
     restarts: RestartPolicy = field(default_factory=RestartPolicy)
 
