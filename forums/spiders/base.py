@@ -139,8 +139,7 @@ MIDDLEWARES: dict[str, dict[str, int | None]] = {
         "forums.sites.http.politeness.AllowedSites": 50,
         "forums.sites.http.politeness.SitePoliteness": 60,  # the site's delays; before the robots.txt middleware (100)
         "forums.breaker.middleware.SiteWatch": 560,  # finds block pages: after redirects and decompression, before a retry
-        "scrapy.downloadermiddlewares.cookies.CookiesMiddleware": None,  # replaced by SiteCookies if COOKIES_ENABLED is set
-        "forums.sites.http.politeness.SiteCookies": 700,
+        "scrapy.downloadermiddlewares.cookies.CookiesMiddleware": None,  # cookies that a site sets are not kept
         "forums.sites.http.politeness.SiteHeaders": 950,  # innermost: secrets go to trusted origins only, and never into Redis
         "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,  # a request can switch it off
     },
