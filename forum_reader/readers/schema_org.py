@@ -10,8 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from forum_reader.dates.dates_in_text import Spotted, machine_date
 from forum_reader.dates.post_calendar import Calendar
@@ -41,19 +40,13 @@ _PARENTS = ("parentItem", "discusses", "about", "isPartOf")
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 
 
-@dataclass(slots=True)
-class Marked:
-    """Marked properties of a post."""
+class Marked(NamedTuple):
+    """A marked post: its node, its text, the node of its author, and the number of the post that it answers."""
 
-    text: str = ""
-    author: str | None = None
-    author_url: str | None = None
-    published: str | None = None
-    edited: str | None = None
-    id: str | None = None
-    url: str | None = None
-    parent: int | None = None
-    kinds: frozenset[str] = frozenset()
+    node: Mapping[str, Any]
+    text: str
+    person: Any
+    parent: int | None
 
 
 _KINDS = "|".join(sorted(OPENING | ANSWERS))
@@ -77,30 +70,32 @@ def marked_posts(scripts: Iterable[str], calendar: Calendar) -> tuple[tuple[Seen
 
 def _comments(posts: list[Marked]) -> frozenset[int]:
     """Return the comments of a page that has answers; without any, its comments are the answers."""
-    if not any("answer" in post.kinds for post in posts):
+    kinds = [_types(post.node) for post in posts]
+    if not any("answer" in own for own in kinds):
         return frozenset()
     found: set[int] = set()
     for n, post in enumerate(posts):
         parent = post.parent
-        if parent is not None and "comment" in post.kinds and (posts[parent].kinds & _ASKED or parent in found):
+        if parent is not None and "comment" in kinds[n] and (kinds[parent] & _ASKED or parent in found):
             found.add(n)
     return frozenset(found)
 
 
 def _seen(posts: list[Marked], calendar: Calendar) -> Iterator[SeenPost]:
-    dates = calendar.read([_date(post.published) for post in posts])
-    edits = calendar.read([_date(post.edited) for post in posts])
-    for post, date, edit in zip(posts, dates, edits, strict=True):
-        parent = posts[post.parent] if post.parent is not None else None
+    names = (("datePublished", "dateCreated", "commentTime"), ("dateModified",))
+    dates, edits = (calendar.read([_date(_named(post.node, own)) for post in posts]) for own in names)
+    ids = [_id(_named(post.node, ("identifier", "@id", "url"))) for post in posts]
+    for n, (post, date, edit) in enumerate(zip(posts, dates, edits, strict=True)):
+        person = post.person if isinstance(post.person, Mapping) else {"name": post.person}
         yield SeenPost(
             text=post.text,
-            id=post.id,
-            author=post.author,
-            author_url=post.author_url,
+            id=ids[n],
+            author=_string(person.get("name") or person.get("alternateName")),
+            author_url=_string(person.get("url") or person.get("sameAs")),
             published=date,
             edited=edit if edit and date and edit > date else None,
-            parent=parent.id if parent is not None and parent is not posts[0] else None,
-            url=post.url,
+            parent=ids[post.parent] if post.parent else None,
+            url=_named(post.node, ("url", "@id")),
         )
 
 
@@ -180,7 +175,9 @@ class _Graph:
             below += _listed(answers.get("parentItem")) if isinstance(answers, Mapping) else []
             below += self._inner.get(own.rpartition("#")[2], []) if isinstance(own, str) else []
             waiting += [(one, len(posts)) for one in reversed(below)]
-            posts.append(_marked(value, parent, self.node(_first(value.get("author") or value.get("creator")))))
+            texts = (_plain(_string(value.get(name))) for name in ("articleBody", "text", "commentText", "description"))
+            person = self.node(_first(value.get("author") or value.get("creator")))
+            posts.append(Marked(value, next(filter(None, texts), ""), person, parent))
         return posts
 
 
@@ -219,23 +216,9 @@ def _openings(value: Any, depth: int) -> Iterator[Mapping[str, Any]]:
                 yield from _openings(value[name], depth + 1)
 
 
-def _marked(value: Mapping[str, Any], parent: int | None, person: Any) -> Marked:
-    url = _string(value.get("url")) or _string(value.get("@id"))
-    texts = (_plain(_string(value.get(name))) for name in ("articleBody", "text", "commentText", "description"))
-    author = person.get("name") or person.get("alternateName") if isinstance(person, Mapping) else person
-    author_url = person.get("url") or person.get("sameAs") if isinstance(person, Mapping) else None
-    published = (_string(value.get(name)) for name in ("datePublished", "dateCreated", "commentTime"))
-    return Marked(
-        text=next(filter(None, texts), ""),
-        author=_string(author),
-        author_url=_string(author_url),
-        published=next(filter(None, published), None),
-        edited=_string(value.get("dateModified")),
-        id=_id(_string(value.get("identifier")) or _string(value.get("@id")) or url),
-        url=url,
-        parent=parent,
-        kinds=frozenset(_types(value)),
-    )
+def _named(value: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
+    """Return the first of these properties that is a text or a number."""
+    return next(filter(None, (_string(value.get(name)) for name in names)), None)
 
 
 def _string(value: Any) -> str | None:
