@@ -4,7 +4,7 @@ Milliseconds of CPU for a page of posts, read without a site file: the software 
 the rest is learned where those are not complete. Without `--pages` the pages are the fixtures of profiles with 25 rows; with it,
 they are the `.html` files of a folder, or the `.json` files with `html` and `url`. *Parse* is `lxml.html.document_fromstring` of
 the page's bytes in UTF-8. A round parses and reads each page once, in random order; the ratio is taken within a round,
-the garbage collector set as by the command. *Compared* is the same with every reader asked (`trawl read` of one page).
+the garbage collector set as by the command.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from benchmarks.support.rounds import Figures, Rounds
 from forum_reader.readers.page_reader import read_page
 from workers.settings import GC_THRESHOLD
 
-PARSE, READ, COMPARED = "parse", "read", "compared"
+PARSE, READ = "parse", "read"
 MOST_TIMES = 8.0  # of the parse, for the median page
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
@@ -44,10 +44,10 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLD)
-    played = Rounds.play(chosen.rounds, [PARSE, READ, COMPARED], lambda name: run(name, pages))
+    played = Rounds.play(chosen.rounds, [PARSE, READ], lambda name: run(name, pages))
     report = Report(title="Reading any page", method=" ".join((__doc__ or "").split("\n\n", 2)[1].split()))
     rows = []
-    for name in (PARSE, READ, COMPARED):
+    for name in (PARSE, READ):
         ratio = played.ratio(name, PARSE, ms) if name != PARSE else 1.0
         slowest = statistics.median(one[name]["slowest"] for one in played.played)
         rows.append([name, len(pages), played.median(name, ms), ratio, slowest])
@@ -67,7 +67,7 @@ def run(name: str, pages: list[Page]) -> Figures:
         if name == PARSE:
             document_fromstring(body)
         else:
-            read_page(markup, url, now=NOW, compare=name == COMPARED, links=name == COMPARED)
+            read_page(markup, url, now=NOW, links=False)
         taken.append((time.process_time() - begun) * 1e3)
     return {"ms": statistics.median(taken), "slowest": max(taken)}
 

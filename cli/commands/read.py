@@ -67,10 +67,10 @@ def _read(source: str, url: str | None, *, obey_robots: bool) -> SeenPage:
         if url is not None:
             raise ConfigError("--url cannot be combined with a URL to fetch: it names the source of a saved page")
         html, address = _fetched(addresses(source), obey_robots=obey_robots)
-        return read_limited(html, address, compare=True)
+        return read_limited(html, address)
     if source == "-":
-        return read_limited(decoded(sys.stdin.buffer.read(), "standard input"), url or "https://unknown.example/", compare=True)
-    return read_limited(decoded(Path(source).read_bytes(), source), url or "https://unknown.example/", compare=True)
+        return read_limited(decoded(sys.stdin.buffer.read(), "standard input"), url or "https://unknown.example/")
+    return read_limited(decoded(Path(source).read_bytes(), source), url or "https://unknown.example/")
 
 
 def _fetched(urls: Sequence[str], *, obey_robots: bool) -> tuple[str, str]:
@@ -132,8 +132,6 @@ def show_page(page: SeenPage) -> None:
         comments = sum(len(post.comments) for post in page.posts)
         posts = counted(len(page.posts), "post") + (f" with {counted(comments, 'comment')} on them" if comments else "")
         echo(f"{posts}, {_HOW[page.reader.value]}; confidence {page.confidence:.0%}")
-    for other, share in page.agreement.items():
-        echo(f"{other} agrees on {share:.0%} of them")
     for note in page.notes if page.posts else ():
         echo_indented("but: ", note)
     for post in page.posts:

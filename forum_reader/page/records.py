@@ -84,6 +84,4 @@ class SeenPage(msgspec.Struct, frozen=True, kw_only=True):
     """Addresses of other pages of the same thread or list."""
     confidence: float = 0.0
     """0 to 1: how well the posts pass the checks."""
-    agreement: dict[str, float] = {}
-    """Of each other reader that found posts, the share of posts that it has in common with the chosen reader."""
     notes: tuple[str, ...] = ()

@@ -29,7 +29,6 @@ _WAIT_S = 600.0  # on a machine that has no processor time for it
 class _Task(msgspec.Struct, frozen=True, kw_only=True):
     html: str
     url: str
-    compare: bool
     links: bool
     seconds: int
 
@@ -39,13 +38,13 @@ class _Reply(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
 
 
-def read_limited(html: str, url: str, *, compare: bool = False, links: bool = True, seconds: int = MOST_S) -> SeenPage:
+def read_limited(html: str, url: str, *, links: bool = True, seconds: int = MOST_S) -> SeenPage:
     """Read a page like `read_page`. Raises PageTooLarge where it takes too long. Only for the main thread."""
     if len(html) <= ORDINARY or extraordinary(html) is None:
         with _interrupted_after(seconds, url):
-            return read_page(html, url, compare=compare, links=links)
+            return read_page(html, url, links=links)
     whole = html.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair has no encoding
-    task = msgspec.msgpack.encode(_Task(html=whole, url=url, compare=compare, links=links, seconds=seconds))
+    task = msgspec.msgpack.encode(_Task(html=whole, url=url, links=links, seconds=seconds))
     jail = Jail([sys.executable, "-P", "-m", __name__])
     try:
         reply = msgspec.msgpack.decode(jail.ask(task, wait_s=_WAIT_S), type=_Reply)
@@ -78,7 +77,7 @@ def _answer(message: bytes) -> bytes:
     task = msgspec.msgpack.decode(message, type=_Task)
     allow(task.seconds)
     try:
-        reply = _Reply(page=read_page(task.html, task.url, compare=task.compare, links=task.links))
+        reply = _Reply(page=read_page(task.html, task.url, links=task.links))
     except ReaderError as exc:
         reply = _Reply(error=str(exc))
     return msgspec.msgpack.encode(reply)

@@ -1,9 +1,9 @@
 """Reads any page without a site file: its kind and, of a thread, its posts.
 
 Readers in layers, each checked: the profile of the software that made the page, marks for search engines (schema.org), and
-inference from the structure that posts repeat. The reader that passes the checks best is taken; the agreement of the others is
-evidence, and notes report where they disagree. Where a profile reads all posts that the page can hold, the other readers are
-skipped, and the page's arrays, which cost twice its parse, are not made (`compare` asks each reader anyway, for the evidence).
+inference from the structure that posts repeat. The reader that passes the checks best is taken; notes report where others
+disagree. Where a profile reads all posts that the page can hold, the other readers are skipped, and the page's arrays, which
+cost twice its parse, are not made.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ _NEARLY_ALL = 0.9  # of the posts
 _FEW = 3  # posts
 _SURE = 0.4  # a grade of posts on a page whose profile finds none
 _UNLIKE = 0.4  # agreement of readers whose texts are not the same
+_AGREED = 0.8
 
 
 @dataclass
@@ -86,17 +87,14 @@ class _Page:
         return self.frame.base_of(self.url)
 
 
-def read_page(
-    html: str, url: str, *, now: datetime | None = None, profiles: bool = True, compare: bool = False, links: bool = True
-) -> SeenPage:
+def read_page(html: str, url: str, *, now: datetime | None = None, profiles: bool = True, links: bool = True) -> SeenPage:
     """Read a page. `now` (aware): the time of the page, to which relative dates refer. `profiles` = False skips the readers by
-    profile, `links` = False the links to other pages; `compare` runs each reader, even where a profile's posts are complete.
-    Raises NotAPage for anything but HTML, and PageTooLarge.
+    profile, `links` = False the links to other pages. Raises NotAPage for anything but HTML, and PageTooLarge.
     """
     page = _opened(html, url, now or datetime.now(UTC), profiles=profiles)
     if arrange_wiki(page.root, page.own.hrefs):
         return _arranged(page)
-    _ask_readers(page, compare=compare)
+    _ask_readers(page)
     if page.learned is not None and are_no_posts(page.learned, of_forum=page.profile is not None):
         page.grades.pop(Reader.LEARNED, None)
     reader = _best(page.grades, page.found)
@@ -139,18 +137,18 @@ def _arranged(page: _Page) -> SeenPage:
     )  # fmt: skip
 
 
-def _ask_readers(page: _Page, *, compare: bool) -> None:
+def _ask_readers(page: _Page) -> None:
     found = page.found
     if page.profile:
         found[Reader.PROFILE] = page.profile.posts()
         words = max(1, shown_characters(page.root, page.own.elements) - sum(len(text) for text, _ in page.own.links))
-        if not compare and _is_enough(page, words):
+        if _is_enough(page, words):
             page.grades = {Reader.PROFILE: grade(found[Reader.PROFILE], words)}
             return
     words = max(1, page.tree.chars[-1] - page.tree.link_chars[-1])
     if "schema.org" in page.html:
         found[Reader.SCHEMA_ORG], page.comments = marked_posts(_scripts(page.root), page.calendar)
-    if compare or not _are_marked_alike(found, page.frame.title or ""):
+    if not _are_marked_alike(found, page.frame.title or ""):
         page.marks = find_marks(page.tree)
         page.learned = inferred(page.tree, page.marks, page.calendar)
     if page.learned is not None:
@@ -192,14 +190,12 @@ def _with_posts(seen: SeenPage, page: _Page, reader: Reader) -> SeenPage:
         comments = page.profile.comments_on(posts) if page.profile else frozenset()
     for other in page.grades:
         posts = completed(posts, page.found[other]) if other is not reader else posts
-    agrees = {one.value: round(agreement(posts, page.found[one]), 2) for one in page.grades if one is not reader}
     return msgspec.structs.replace(
         seen,
         reader=reader,
         posts=tuple(finished(with_their_posts(posts, comments), page.base)),
         confidence=round(min(1.0, page.grades[reader]), 2),
-        agreement=agrees,
-        notes=tuple(_notes(reader, page, agrees)),
+        notes=tuple(_notes(reader, page)),
     )
 
 
@@ -297,12 +293,12 @@ def _best(grades: dict[Reader, float], found: dict[Reader, tuple[SeenPost, ...]]
     return best
 
 
-def _notes(reader: Reader, page: _Page, agrees: dict[str, float]) -> Iterable[str]:
-    posts, found = page.found[reader], page.found
-    for other, share in agrees.items():
-        count = len(found[Reader(other)])
-        if share < 0.8:
-            yield f"{other} finds {count} posts, and has {share:.0%} of the posts in common with {reader.value} ({len(posts)})"
+def _notes(reader: Reader, page: _Page) -> Iterable[str]:
+    posts = page.found[reader]
+    for other in (one for one in page.grades if one is not reader):
+        count, share = len(page.found[other]), agreement(posts, page.found[other])
+        if share < _AGREED or count > len(posts):
+            yield f"{other.value} finds {count} posts, {reader.value} {len(posts)}: {share:.0%} are the same"
     for name in ("author", "published"):
         missing = sum(getattr(post, name) is None for post in posts)
         if missing:
