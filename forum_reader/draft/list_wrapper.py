@@ -287,7 +287,7 @@ def _dates(listed: _Listed, threads: Sequence[OpenedPage]) -> dict[str, Any]:
     paths = listed.paths
     columns: dict[int, dict[int, int]] = defaultdict(dict)
     for n in range(paths.count):
-        for i in paths.dates_in(n):
+        for i in paths.dates_of[n]:
             columns[paths.path_of[i]].setdefault(n, i)
     read = []
     for places in columns.values():

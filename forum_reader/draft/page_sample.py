@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urldefrag, urlsplit
 
-from w3lib.html import get_base_url
-
 from forum_reader.dates.post_calendar import ENGLISH, Calendar, known_language, writes_day_first
 from forum_reader.errors import PageTooLarge
 from forum_reader.fields.post_marks import Marks, find_marks
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
     from forum_reader.page.response import TextResponse
 
 
-_HEAD = 4096  # characters that are searched for the base address, as by Scrapy
 _LEAST_PROSE = 0.4  # of the text of posts outside of links
 
 
@@ -62,7 +59,7 @@ class OpenedPage:
     @property
     def base(self) -> str:
         """Return the address that its links are relative to."""
-        return base_of(self.response)
+        return self.frame.base_of(self.url)
 
     @property
     def language(self) -> str | None:
@@ -99,11 +96,6 @@ def _is_prose(learned: PostPattern) -> bool:
     fields = learned.fields
     unlinked = sum(size_of(fields.paths, body) for body in fields.bodies)
     return unlinked >= _LEAST_PROSE * sum(len(post.text) for post in learned.posts)
-
-
-def base_of(response: TextResponse) -> str:
-    """Return the address that links of a page are relative to."""
-    return str(get_base_url(response.text[:_HEAD], response.url, response.encoding))
 
 
 def opened(response: TextResponse) -> OpenedPage | None:

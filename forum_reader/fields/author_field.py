@@ -264,7 +264,7 @@ def _stands_after_by(paths: BlockPaths, i: int) -> bool:
 def _in_other_markup(paths: BlockPaths, number: int, signs: Counter[int]) -> int | None:
     """Find the author of a block whose markup differs from the others'."""
     best, best_score = None, 0.0
-    for i in paths.authors_in(number):
+    for i in paths.authors_of[number]:
         if not _may_be_name(paths, i):
             continue
         score = 0.5 + 0.5 * (paths.tree.sign[i] in signs) + 0.4 * _is_linked(paths, i)

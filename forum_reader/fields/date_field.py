@@ -44,18 +44,17 @@ _MOST_PLACES = 6
 
 @dataclass(slots=True)
 class Dates:
-    """By the block's number: the element of its date, the date, when it was edited."""
+    """By the block's number: the element of its date, and the date."""
 
     elements: dict[int, int]
     published: list[datetime | None]
-    edited: list[datetime | None]
 
 
 def find_dates(paths: BlockPaths, calendar: Calendar, authors: dict[int, int]) -> Dates:
     """Find the dates of all blocks."""
     places: dict[int, dict[int, int]] = defaultdict(dict)
     for number in range(paths.count):
-        for i in paths.dates_in(number):
+        for i in paths.dates_of[number]:
             places[paths.path_of[i]].setdefault(number, i)
     scored = [(*_score(paths, calendar, found, authors), found) for found in places.values()]
     scored.sort(key=lambda one: -one[0])
@@ -74,14 +73,14 @@ def find_dates(paths: BlockPaths, calendar: Calendar, authors: dict[int, int]) -
         moments = calendar.read([paths.marks.dates[elements[number]] for number in ordered])
         for number, moment in zip(ordered, moments, strict=True):
             dates[number] = moment
-    return Dates(elements, dates, [None] * paths.count)
+    return Dates(elements, dates)
 
 
 def find_edits(paths: BlockPaths, calendar: Calendar, dates: Dates) -> list[datetime | None]:
     """Return the date of each block's last edit; None where the block names none."""
     found: list[datetime | None] = []
     for number in range(paths.count):
-        edits = [i for i in paths.dates_in(number) if i != dates.elements.get(number) and _is_of(paths, i, edit=True)]
+        edits = [i for i in paths.dates_of[number] if i != dates.elements.get(number) and _is_of(paths, i, edit=True)]
         moments = [moment for moment in calendar.read([paths.marks.dates[i] for i in edits[:5]]) if moment is not None]
         published = dates.published[number]
         later = [moment for moment in moments if published is None or moment >= published]

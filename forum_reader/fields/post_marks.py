@@ -7,6 +7,7 @@ Only evidence: an element's content and its variation from post to post weigh as
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
 
 def _anywhere(words: str) -> re.Pattern[str]:
     return re.compile(words, re.IGNORECASE)
+
+
+def _suggests(pattern: re.Pattern[str]) -> Callable[[str], bool]:
+    """Return a function that returns True if class names match an expression."""
+    return lru_cache(maxsize=8192)(lambda name: pattern.search(name) is not None)
 
 
 _AUTHOR = _anywhere(
@@ -50,10 +56,20 @@ _META = _anywhere(
     r"lastedit|edit-?(?:note|by|info|date)|dropdown|modal|popup|tags?|byline|karma|online|offline|status)(?:$|[\s_-])|"
     r"message-?(?:user|attribution|footer|actionbar|lastedit|meta|cell--user)|adsbygoogle|likebar|ipsComment_controls|ipsItemControls|postfoot|posthead|sharebar"
 )
+suggests_meta = _suggests(_META)
+"""Returns True if class names mark things around the text: buttons, details of the author, votes."""
 _SIGNATURE = _anywhere(r"signat|(?:^|[\s_-])sig(?:$|[\s_-])|user-?sig|moderatorbar")
+suggests_signature = _suggests(_SIGNATURE)
+"""Returns True if class names mark a signature."""
 _EDITED = _anywhere(r"last-?edit|edited|edit-?(?:note|by|info|date|message)|(?:^|[\s_-])notice(?:$|[\s_-])|pstatus|modified")
+suggests_edited = _suggests(_EDITED)
+"""Returns True if class names mark a note of an edit."""
 _COMMENT = _anywhere(r"comment|kommentar|koment|coment|review|bewertung|rezension|reactie|opini|guestbook|gästebuch|отзыв")
+suggests_comment = _suggests(_COMMENT)
+"""Returns True if class names mark a comment on the page's subject, or a review of it."""
 _QUOTE = _anywhere(r"quot|zitat|cita(?:t|ç|ci)")
+suggests_quote = _suggests(_QUOTE)
+"""Returns True if class names mark a quote."""
 _PROFILE_LINK = re.compile(
     r"(?:^|[/?&._=-])(?:members?|users?|profiles?|profil\w*|membres?|mitglied\w*|benutzer\w*|utenti?|usuarios?|memberlist|people|author|u|space|uid|"
     r"us(?:e)?rinfo|user_info|showuser|user_profile|memberId|account|home\.php|auteur|persons?|contributors?|experts?|doctors?|specialists?)(?:[/?&=.,:;_-]|\.php|\d|$)|/[@~][a-zA-Z_]",
@@ -99,36 +115,6 @@ def suggests_author(name: str) -> bool:
 def suggests_body(name: str) -> bool:
     """Return True if class names mark the text of a post."""
     return bool(_BODY.search(_OF_LAYOUT.sub("", name))) and not _BESIDE.search(name)
-
-
-@lru_cache(maxsize=8192)
-def suggests_meta(name: str) -> bool:
-    """Return True if class names mark things around the text: buttons, details of the author, votes."""
-    return bool(_META.search(name))
-
-
-@lru_cache(maxsize=8192)
-def suggests_signature(name: str) -> bool:
-    """Return True if class names mark a signature."""
-    return bool(_SIGNATURE.search(name))
-
-
-@lru_cache(maxsize=8192)
-def suggests_edited(name: str) -> bool:
-    """Return True if class names mark a note of an edit."""
-    return bool(_EDITED.search(name))
-
-
-@lru_cache(maxsize=8192)
-def suggests_comment(name: str) -> bool:
-    """Return True if class names mark a comment on the page's subject, or a review of it."""
-    return bool(_COMMENT.search(name))
-
-
-@lru_cache(maxsize=8192)
-def suggests_quote(name: str) -> bool:
-    """Return True if class names mark a quote."""
-    return bool(_QUOTE.search(name))
 
 
 @lru_cache(maxsize=8192)

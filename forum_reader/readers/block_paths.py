@@ -31,7 +31,8 @@ class Place:
 
 class BlockPaths:
     """The places of one set of blocks, and lookups for the fields. `own`: the elements of each block, without those of blocks
-    inside it; `odd`: blocks whose tag or class differs from most.
+    inside it; `odd`: blocks whose tag or class differs from most; `dates_of`, `authors_of`: the elements of each block that hold
+    dates, or may be its author.
     """
 
     def __init__(self, tree: PageTree, marks: Marks, blocks: list[Block]) -> None:
@@ -53,8 +54,8 @@ class BlockPaths:
         self.odd = {number for number, block in enumerate(blocks) if tree.sign[block.start] != usual}
         for number, block in enumerate(blocks):
             self._index(number, block)
-        self._dates_of = self._by_block(self._date_elements)
-        self._authors_of = self._by_block(marks.authors)
+        self.dates_of = self._by_block(self._date_elements)
+        self.authors_of = self._by_block(marks.authors)
 
     def presence(self, place: Place) -> float:
         """Return the share of blocks that have the place."""
@@ -84,14 +85,6 @@ class BlockPaths:
         """Return True if an element in `[start, end)` holds a date."""
         place = bisect_left(self._date_elements, start)
         return place < len(self._date_elements) and self._date_elements[place] < end
-
-    def dates_in(self, number: int) -> list[int]:
-        """Return the elements of a block that hold dates."""
-        return self._dates_of[number]
-
-    def authors_in(self, number: int) -> list[int]:
-        """Return the elements of a block that may be its author."""
-        return self._authors_of[number]
 
     def _by_block(self, elements: list[int]) -> list[list[int]]:
         found: list[list[int]] = [[] for _ in self.blocks]

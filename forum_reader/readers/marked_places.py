@@ -112,11 +112,7 @@ def _fields(tree: PageTree, marks: Marks, calendar: Calendar, places: list[dict[
         value.get("content") or value.get("datetime") or tree.string(one["date"]) or value.get("title", "")
         for value, one in zip(values, places, strict=True)
     ]
-    dates = Dates(
-        {number: one["date"] for number, one in enumerate(places)},
-        calendar.read(list(map(machine_date, shown))),
-        [None] * len(places),
-    )
+    dates = Dates({number: one["date"] for number, one in enumerate(places)}, calendar.read(list(map(machine_date, shown))))
     authors = {number: one["author"] for number, one in enumerate(places)}
     bodies = [Body((tree.first_text[one["text"]], tree.last_text[one["text"]]), one["text"]) for one in places]
     return Fields(found, BlockPaths(tree, marks, blocks), authors, {}, dates, bodies, 1.0)

@@ -259,7 +259,7 @@ def left_out(row: Any, inner: Mapping[Any, list[Any]]) -> Iterator[Any]:
     """Yield `row` without the rows within it; they are put back afterwards. The tree around the row stays."""
     places = []
     try:
-        for one in inner.get(row, ()):
+        for one in inner.get(row, ()) if inner else ():
             place = etree.Comment(_PLACE)
             place.tail, one.tail = xml_text(one.tail), None
             one.getparent().replace(one, place)

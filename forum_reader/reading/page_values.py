@@ -197,17 +197,16 @@ class Document:
         if field is None:
             return []
         kind = field.as_ or "url"
-        found = [one for part in self._found(field, self.root) for one in (part if isinstance(part, list) else [part])]
+        found = [
+            one for part in self._found_in(field, [self.root], {})[0] for one in (part if isinstance(part, list) else [part])
+        ]
         values = (self._values.converted(kind, field, self._values.text(field, one, kind)) for one in found)
         return list(dict.fromkeys(value for value in values if value))
 
     def peek(self, field: FieldSpec, node: Any) -> str | None:
         """Return the id of a row, without counting it."""
         self._budget.row(0)
-        if self._inner:
-            with left_out(node, self._inner):
-                value = self._value_of("id", field, node, "id")
-        else:
+        with left_out(node, self._inner):
             value = self._value_of("id", field, node, "id")
         return None if value is None else str(value)
 
@@ -216,14 +215,8 @@ class Document:
         return {name: FieldCount(rows=rows, empty=empty) for name, (rows, empty) in self._filled.items()}
 
     def _value_of(self, name: str, field: FieldSpec, node: Any, kind: Kind) -> Any:
-        kind, found = field.as_ or kind, self._found(field, node)
-        return self._values.read(name, kind, field, found)[0]
-
-    def _found(self, field: FieldSpec, node: Any) -> Found:
-        found = self.find(field, node)
-        if field.remove:
-            found = [self._cut(one, field.cutters) for one in outermost(found)]
-        return self._looked_up(field, found)
+        (found,) = self._found_in(field, [node], {})
+        return self._values.read(name, field.as_ or kind, field, found)[0]
 
     def _looked_up(self, field: FieldSpec, found: Found) -> Found:
         if field.lookup is None or field.value is None or not found:
