@@ -35,7 +35,7 @@ from .scrapy_glue.internals import (
 )
 from .scrapy_glue.page_age import PageAges
 from .scrapy_glue.page_tracker import Page, PageTracker, RequestLanes, SiteSlots
-from .scrapy_glue.scheduler_parts import CopiedMeta, UnstorableRequests, is_scrapys_kind, log_duplicate, warn_of_traps
+from .scrapy_glue.scheduler_parts import UnstorableRequests, is_scrapys_kind, log_duplicate, why_never_started
 from .scrapy_glue.standalone_scheduler import StandaloneScheduler
 from .server.printable import in_words
 from .setting_values import number_of
@@ -93,7 +93,8 @@ class Scheduler(StandaloneScheduler):
         if self.flush_on_start:
             self.flush()
         crawler.signals.connect(self._book.fail_item, signals.item_error)
-        warn_of_traps(crawler)
+        if why := why_never_started(crawler.spidercls):
+            logger.warning("%s", why)
         self._frontier.open()
         return self.df.open() if is_scrapys_kind(self.df) else None
 
@@ -113,10 +114,10 @@ class Scheduler(StandaloneScheduler):
         self._take = self._frontier.take
         self._book = PageTracker(crawler, self._frontier, self._inc_value)
         self._pages = self._book.pages
-        self._lanes = RequestLanes(self._frontier, self._book, CopiedMeta(settings).check)
+        self._lanes = RequestLanes(self._frontier, self._book)
         listeners = self._frontier.listeners
         self._wake = watch_finished(crawler, self._book.finish, begun=self._book.begin, failed=self._book.fail)
-        self._sees_sending = check_when_sent(crawler, self._book.is_late, self._frontier.find_place, self._book.leave_unsent)
+        check_when_sent(crawler, self._book.is_late, self._frontier.find_place, self._book.leave_unsent)
         send_at_once(crawler, self._book)
         self.ages = PageAges(crawler, self._frontier, self._book, self._inc_value)
         listeners.work = self._first_work
@@ -132,8 +133,7 @@ class Scheduler(StandaloneScheduler):
         if (by := self._frontier.config.turn_by) and self._custom_queue is None:
             self._places = self._book.places = SiteSlots(by, cast("RedisMixin", self.spider).most_at_once, self._frontier)
             listeners.room = self._places.room
-            if (downloader := downloader_of(crawler)) is not None:
-                self._long_waits = LongWaits(downloader, self._wake, self._frontier.now)
+            self._long_waits = LongWaits(downloader_of(crawler), self._wake, self._frontier.now)
 
     def _set_up_custom_classes(self, crawler: Crawler) -> None:
         frontier, listeners = self._frontier, self._frontier.listeners
@@ -229,8 +229,9 @@ class Scheduler(StandaloneScheduler):
                     continue
                 if self._long_waits is not None:
                     self._long_waits.begin()
-            lane = lease.lane if self._sees_sending else ""
-            self._pages[request] = Page(lease.id, request, site, lease.attempts, lease.until, self._frontier.now(), lane=lane)
+            self._pages[request] = Page(
+                lease.id, request, site, lease.attempts, lease.until, self._frontier.now(), lane=lease.lane
+            )
             self._inc_value("scheduler/dequeued/redis")
             self._inc_value("scheduler/dequeued")
             return request
@@ -276,10 +277,6 @@ class Scheduler(StandaloneScheduler):
             return super().__len__()
         in_custom_queue = len(self._custom_queue) if self._custom_queue is not None else 0
         return self._frontier.waiting_to_start + self._frontier.parked + len(self._kept) + len(self._unasked) + in_custom_queue
-
-    def finish_request(self, request: Request) -> None:
-        """Ack `request`, as Scrapy is done with it (edge c). The name is that of scrapy/scrapy#7978."""
-        self._book.finish(request)
 
     def give_up(self, request: Request, reason: str) -> None:
         """Keep `request` among the dead ones with `reason` (edge f) instead of acking it, once Scrapy is done with it."""

@@ -19,7 +19,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy import Request
-from scrapy.core.scheduler import BaseScheduler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.asyncio import call_later, is_asyncio_available
 from scrapy.utils.defer import maybe_deferred_to_future
@@ -85,10 +84,8 @@ class InProgress(set[Request]):
 
     In Scrapy 2.19 every scheduled request leaves this set exactly once and last of all: its callback's output is exhausted, its
     items are through the pipelines, its children are with the scheduler; also after errors, retries, redirects and robots.txt.
-    There is no public signal for it yet; where Scrapy calls the scheduler's `finish_request` (scrapy/scrapy#7978 proposes it),
-    that call reports the end of a request, and this set only its beginning.
-
-    It enters in the context from which the asyncio tasks of its download, callback and pipelines inherit.
+    There is no public signal for it. It enters in the context from which the asyncio tasks of its download, callback and
+    pipelines inherit.
     """
 
     def __init__(self, finished: Callable[[Request], None], begun: Callable[[Request], None]) -> None:
@@ -118,15 +115,6 @@ def ask_scheduler(crawler: Crawler, method: str, request: Request, **options: An
     return asked(request, **options) if asked is not None else None
 
 
-def calls_finish_request() -> bool:
-    """Return True if this Scrapy calls its scheduler when a request is finished."""
-    return hasattr(BaseScheduler, "finish_request")
-
-
-def _nothing(request: Request) -> None:
-    pass
-
-
 def watch_finished(
     crawler: Crawler,
     finished: Callable[[Request], None],
@@ -135,8 +123,6 @@ def watch_finished(
     failed: Callable[[Request, Failure], object] = lambda request, failure: None,
 ) -> Callable[[], None]:
     """Call `finished` whenever Scrapy is done with a request; returns a function that wakes the engine.
-
-    Where Scrapy itself calls the scheduler's `finish_request`, `finished` is not called from here: it would count twice.
 
     `begun` is called when Scrapy begins with a request, in a context of that request's own where Scrapy runs on asyncio.
     `failed` is called with the error of a request's callback, errback or spider middleware: Scrapy's signal for it leaves out
@@ -147,19 +133,21 @@ def watch_finished(
     wake = getattr(getattr(slot, "nextcall", None), "schedule", None)
     scraper = getattr(crawler.engine, "scraper", None)
     handle_error = getattr(scraper, "handle_spider_error", None)
-    if type(inprogress) is not set or inprogress or wake is None or handle_error is None:
+    is_scrapys = hasattr(getattr(crawler.engine, "downloader", None), "_enqueue_request")
+    if type(inprogress) is not set or inprogress or wake is None or handle_error is None or not is_scrapys:
         import scrapy
 
         raise IncompatibleEngine(
-            f"Scrapy {scrapy.__version__} has no known point where a request is finished (engine._slot.inprogress) or fails "
-            "(engine.scraper.handle_spider_error); install the Scrapy version that Trawl's constraints.txt pins"
+            f"Scrapy {scrapy.__version__} has no known point where a request is finished (engine._slot.inprogress), fails "
+            "(engine.scraper.handle_spider_error) or is sent (engine.downloader._enqueue_request); install the Scrapy version "
+            "that Trawl's constraints.txt pins, and name no DOWNLOADER but a subclass of Scrapy's"
         )
 
     def tell_and_handle(failure: Failure, request: Request, response: Any) -> None:
         failed(request, failure)
         handle_error(failure, request, response)
 
-    slot.inprogress = InProgress(_nothing if calls_finish_request() else finished, begun)  # type: ignore[union-attr]
+    slot.inprogress = InProgress(finished, begun)  # type: ignore[union-attr]
     scraper.handle_spider_error = tell_and_handle  # type: ignore[union-attr]
     return wake  # type: ignore[no-any-return]
 
@@ -170,16 +158,12 @@ class NotNow(IgnoreRequest):
 
 def check_when_sent(
     crawler: Crawler, is_late: Callable[[Request], bool], ended: Callable[[], None], dropped: Callable[[Request], None]
-) -> bool:
+) -> None:
     """Ask `is_late` at the last moment before a request is sent; those that are end as with `take_back`. Call `ended` after the
-    answer, and `dropped` where a middleware raised IgnoreRequest, before it was sent or after. False: it is not known when a
-    request is sent.
+    answer, and `dropped` where a middleware raised IgnoreRequest, before it was sent or after.
     """
-    downloader = getattr(crawler.engine, "downloader", None)
-    handlers, middleware = getattr(downloader, "handlers", None), getattr(downloader, "middleware", None)
-    download = getattr(handlers, "download_request_async", None)  # a project's own downloader may have none
-    if download is None:
-        return False
+    handlers, middleware = downloader_of(crawler).handlers, downloader_of(crawler).middleware
+    download, through = handlers.download_request_async, middleware.download_async
 
     async def download_in_time(request: Request) -> Response:
         if is_late(request):
@@ -190,11 +174,6 @@ def check_when_sent(
         finally:
             ended()
 
-    handlers.download_request_async = download_in_time  # type: ignore[union-attr]
-    through = getattr(middleware, "download_async", None)
-    if through is None:
-        return True
-
     async def download_or_drop(download_func: Any, request: Request) -> Any:
         try:
             return await through(download_func, request)
@@ -202,18 +181,15 @@ def check_when_sent(
             dropped(request)
             raise
 
-    middleware.download_async = download_or_drop  # type: ignore[union-attr]
-    return True
+    handlers.download_request_async, middleware.download_async = download_in_time, download_or_drop
 
 
 def send_at_once(crawler: Crawler, pages: PageTracker) -> None:
     """Let no paced request wait in the downloader for a place or for the delay of its slot: it ends as with `take_back`. The
     random part of the delay is left out.
     """
-    downloader: Any = getattr(crawler.engine, "downloader", None)
-    enqueue = getattr(downloader, "_enqueue_request", None)
-    if enqueue is None:  # a project's own downloader
-        return
+    downloader = downloader_of(crawler)
+    enqueue = downloader._enqueue_request
 
     async def enqueue_at_once(request: Request) -> Response:
         if pages.is_paced(request):
@@ -250,15 +226,12 @@ def await_within(
     which may raise NotNow; and what asynchronous callbacks yield by `items_within`.
     """
     scraper: Any = getattr(crawler.engine, "scraper", None)
-    middleware: Any = getattr(getattr(crawler.engine, "downloader", None), "middleware", None)
+    middleware = downloader_of(crawler).middleware
     scrape, process_item, output = scraper._scrape, scraper.start_itemproc_async, scraper.handle_spider_output_async
-    if middleware is not None:  # a project's own downloader may have none
-        download = middleware.download_async
+    download = middleware.download_async
 
-        async def download_within(download_func: Any, request: Request) -> Any:
-            return await within(request, "the download", download(download_func, request))
-
-        middleware.download_async = download_within
+    async def download_within(download_func: Any, request: Request) -> Any:
+        return await within(request, "the download", download(download_func, request))
 
     async def scrape_within(result: Any, request: Request) -> None:
         with suppress(NotNow):
@@ -272,35 +245,33 @@ def await_within(
         found = items_within(request, result) if isinstance(result, AsyncIterator) else result
         await output(found, request, response)
 
+    middleware.download_async = download_within
     scraper._scrape, scraper.start_itemproc_async = scrape_within, process_item_within
     scraper.handle_spider_output_async = output_within
 
 
 def waiting_for_turn(crawler: Crawler) -> set[Request]:
     """Return the requests that wait in the downloader for their turn at their site."""
-    slots = getattr(getattr(crawler.engine, "downloader", None), "slots", {})
-    return {request for slot in slots.values() for request, _ in slot.queue}
+    return {request for slot in downloader_of(crawler).slots.values() for request, _ in slot.queue}
 
 
-def downloader_of(crawler: Crawler) -> Downloader | None:
-    """Return the downloader; None where it has no limit, or is a project's own that counts its requests in another way."""
-    downloader = getattr(crawler.engine, "downloader", None)
-    most, active = getattr(downloader, "total_concurrency", None), getattr(downloader, "active", None)
-    return downloader if isinstance(most, int) and most > 0 and isinstance(active, set) else None
+def downloader_of(crawler: Crawler) -> Any:
+    """Return the downloader of a running crawl."""
+    assert crawler.engine is not None
+    return crawler.engine.downloader
 
 
 def free_places(crawler: Crawler) -> Callable[[], float]:
     """Return the function that counts the requests that the engine would begin now."""
     downloader = downloader_of(crawler)
-    return lambda: downloader.total_concurrency - len(downloader.active) if downloader is not None else math.inf
+    return lambda: downloader.total_concurrency - len(downloader.active)
 
 
 def take_back(crawler: Crawler, is_held: Callable[[Request], bool]) -> None:
     """End those requests that wait for their turn in the downloader and are held: Scrapy is done with each soon, and no errback
     is called.
     """
-    slots = getattr(getattr(crawler.engine, "downloader", None), "slots", {})  # a project's own downloader may have none
-    for slot in list(slots.values()):
+    for slot in list(downloader_of(crawler).slots.values()):
         for entry in [entry for entry in slot.queue if is_held(entry[0])]:
             slot.queue.remove(entry)
             request, turn = entry

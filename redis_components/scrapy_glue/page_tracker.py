@@ -349,8 +349,7 @@ class RequestLanes:
     not count.
     """
 
-    def __init__(self, frontier: Frontier, book: PageTracker, check_copied: Callable[[Request], None]) -> None:
-        self._check_copied = check_copied
+    def __init__(self, frontier: Frontier, book: PageTracker) -> None:
         self._frontier = frontier
         self._limits = frontier.limits
         self._book = book
@@ -361,11 +360,8 @@ class RequestLanes:
         """Return lane ("" without limits) and time (epoch s, 0.0 for any) of a request to store. Raises Unserializable for a
         `meta["not_before"]` that is not a time.
         """
-        meta = request.meta
-        if "download_slot" in meta:
-            self._check_copied(request)
         lane = self._lane_of(request) if self._kept else ""
-        value = meta.get("not_before")
+        value = request.meta.get("not_before")
         if value is None:
             return lane, 0.0
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < LATEST:

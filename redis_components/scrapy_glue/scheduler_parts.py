@@ -5,12 +5,11 @@ and requests that cannot be stored.
 from __future__ import annotations
 
 import logging
-import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import scrapy
-from scrapy import Request, Spider, signals
+from scrapy import Request, Spider
 
 from redis_components.dupefilter import RFPDupeFilter, is_fused, named_dupefilter
 from redis_components.errors import ConfigError
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import redis
-    from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
     from redis_components.frontier.frontier import Frontier
@@ -108,9 +106,6 @@ def log_duplicate(dupefilter: Any, request: Any, spider: Spider) -> None:
 
 logger = logging.getLogger(__name__)
 
-IGNORED = "depth/request_ignored_count"
-"""The stat in which Scrapy's DepthMiddleware counts them; shared, it is the sum over all processes."""
-
 
 def why_never_started(spider: type[Spider]) -> str:
     """Return why a spider of the years before Scrapy 2.13 fetches nothing, and the fix; "" for others."""
@@ -122,69 +117,6 @@ def why_never_started(spider: type[Spider]) -> str:
         f"{spider.__name__} has start_requests() and Scrapy {scrapy.__version__} does not call it: rename it"
         " `async def start(self)`, with the same lines"
     )
-
-
-def warn_of_traps(crawler: Crawler) -> None:
-    """Warn of a spider whose requests Scrapy does not ask for; and once, when the crawl closes, how many requests this process
-    has ignored for their depth, where there are any.
-    """
-    if why := why_never_started(crawler.spidercls):
-        logger.warning("%s", why)
-
-    def warn() -> None:
-        assert crawler.stats is not None
-        ignored = crawler.stats.get_value(IGNORED, 0)
-        if ignored:
-            logger.warning(
-                "DEPTH_LIMIT = %s: %s requests that lie deeper were ignored by this process (stat %s);"
-                " each page of a chain lies one deeper than the page before, so raise the limit or set it to 0",
-                crawler.settings.get("DEPTH_LIMIT"),
-                ignored,
-                IGNORED,
-            )
-
-    crawler.signals.connect(warn, signals.spider_closed, weak=False)
-
-
-LIMITED_BY = ("lane", "site", "download_slot")
-"""Keys of meta by which the limits of a request are found; Scrapy sets the last one on each request that it downloads."""
-
-
-class CopiedMeta:
-    """Warns where `meta={**response.meta}` gives a request the limits of another host, or its page's time. Scrapy's own warning
-    (MetaCopyDetectionMiddleware) is of other keys; its META_COPY_WARN_SKIP_KEYS counts here, too.
-    """
-
-    def __init__(self, settings: BaseSettings) -> None:
-        skipped = settings.getlist("META_COPY_WARN_SKIP_KEYS")
-        self._keys = [key for key in LIMITED_BY if key not in skipped]
-        self._time = "not_before" if "not_before" not in skipped else ""
-        self._warned: set[str] = set()
-
-    def check(self, request: Request) -> None:
-        """Warn of `request`, whose meta has the marks of a download, once for each callback."""
-        found_on = current_page.get()
-        page = found_on.request if found_on is not None else None
-        if page is None or (callback := getattr(page.callback, "__name__", "parse")) in self._warned:
-            return
-        meta, theirs = request.meta, page.meta
-        if meta.get("redirect_times") != theirs.get("redirect_times"):  # the same page, at another address
-            return
-        keys = list(self._keys) if request.url.split("/", 3)[2:3] != page.url.split("/", 3)[2:3] else []
-        if isinstance(at := meta.get(self._time), int | float) and at > time.time():
-            keys.append(self._time)
-        copied = [f'meta["{key}"]' for key in keys if meta.get(key) is not None and meta[key] == theirs.get(key)]
-        if copied:
-            self._warned.add(callback)
-            logger.warning(
-                "%s copies %s of %s into %s: by that it is decided whose limits count the request, and when it is"
-                " sent; copy only the keys that you need, or name these in META_COPY_WARN_SKIP_KEYS (logged once for each"
-                " callback)",
-                callback,
-                ", ".join(copied),
-                page,
-                request,
-            )
 
 
 class UnstorableRequests:

@@ -35,7 +35,6 @@ DECLARED: dict[str, dict[str, str]] = {
         "RobotsTxtMiddleware._stats": "the stats of the crawl",
         "RobotsTxtMiddleware._robotstxt_useragent": "ROBOTSTXT_USER_AGENT; counts more than the request's own header",
         "RobotsTxtMiddleware._default_useragent": "USER_AGENT",
-        "finish_request": "where BaseScheduler has it, the engine calls it where a request leaves `_Slot.inprogress`",
         "Crawler._engine": "None until the crawl is open; `Crawler.engine` raises then",
         "Crawler.stop_async": "sets `crawling` to False and stops the engine, and is lost before the engine runs",
         "CrawlerProcess": "unlike CrawlerRunner it installs the DNS resolver and sizes the reactor's threads",

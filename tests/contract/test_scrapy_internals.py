@@ -18,7 +18,6 @@ from scrapy.core import scraper
 from scrapy.core.downloader import Downloader
 from scrapy.core.downloader import Slot as DownloaderSlot
 from scrapy.core.engine import ExecutionEngine, _Slot
-from scrapy.core.scheduler import BaseScheduler
 from scrapy.core.scraper import Scraper
 from scrapy.crawler import AsyncCrawlerProcess, Crawler, CrawlerProcess, CrawlerRunner
 from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
@@ -36,7 +35,6 @@ from twisted.python.failure import Failure
 
 from forums.sites.http import politeness as of_forums
 from redis_components.errors import IncompatibleEngine
-from redis_components.scrapy_glue import internals
 from redis_components.scrapy_glue.internals import (
     InProgress,
     NotNow,
@@ -195,34 +193,6 @@ def test_a_paced_request_is_sent_at_once_or_not_at_all(
     assert "key, slot = self._get_slot(request)" in text
     assert "slot.active.add(request)" in text
     assert "self.middleware.download_async(self._enqueue_request, request)" in source(Downloader.fetch)
-
-
-@asserts("scrapy", "finish_request")
-def test_where_scrapy_calls_finish_request_itself_a_request_is_finished_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    finished: list[Request] = []
-
-    class Told(Mock):
-        def finish_request(self, request: Request) -> None:
-            finished.append(request)
-
-    def remove_request(self: _Slot, request: Request) -> None:
-        self.inprogress.remove(request)
-        self.scheduler.finish_request(request)  # type: ignore[attr-defined]  # as scrapy/scrapy#7978 proposes
-
-    async def in_the_loop() -> None:
-        slot = _Slot(False, Mock(), Told())
-        watch_finished(engine_with(slot), slot.scheduler.finish_request)  # type: ignore[attr-defined]
-        request = Request("http://127.0.0.1/")
-        slot.add_request(request)
-        slot.remove_request(request)
-        assert finished == [request]
-
-    if not internals.calls_finish_request():  # the release that is installed does not: then as it will be
-        asyncio.run(in_the_loop())
-        finished.clear()
-        monkeypatch.setattr(BaseScheduler, "finish_request", Told.finish_request, raising=False)
-        monkeypatch.setattr(_Slot, "remove_request", remove_request)
-    asyncio.run(in_the_loop())
 
 
 @asserts("scrapy", "Request.__slots__")

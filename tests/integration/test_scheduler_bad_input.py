@@ -105,40 +105,6 @@ def test_a_start_task_that_cannot_be_read_is_set_aside_and_its_neighbours_are_cr
     assert dead.partition(b"\n")[2] == task
 
 
-def test_a_depth_limit_that_cuts_a_crawl_is_said_once_with_the_number(run: Crawl, redis_client: redis.Redis) -> None:
-    assert run.start(DEPTH_LIMIT=1).wait(60) == 0, run.log()
-    assert sorted(run.hits()) == [1, 2, 3], "page 1 and its two links"
-    cut = snapshot(redis_client, "links", run.keys).stats["depth/request_ignored_count"]
-    (said,) = [line for line in run.log().splitlines() if "DEPTH_LIMIT = " in line]
-    assert "WARNING" in said
-    assert f"DEPTH_LIMIT = 1: {cut} requests that lie deeper were ignored" in said
-
-
-def test_a_depth_limit_that_cuts_nothing_is_not_spoken_of(run: Crawl) -> None:
-    assert "DEPTH_LIMIT = " not in finished(run, DEPTH_LIMIT=50)
-
-
-COPIED = 'parse copies meta["site"], meta["download_slot"] of <GET http://127.0.0.1'
-
-
-def copying(redis_url: str, folder: Path, **settings: object) -> list[str]:
-    """Crawl with a spider that copies meta to another host; return the lines of the warning."""
-    with crawl(redis_url, folder, pages=5, spider="copies") as run:
-        run.seed(json.dumps({"url": f"{run.site}/1", "meta": {"site": "first"}}))
-        return [line for line in finished(run, **settings).splitlines() if " copies meta[" in line]
-
-
-def test_meta_that_is_copied_to_another_host_is_said_once_for_each_callback(redis_url: str, tmp_path: Path) -> None:
-    (line,) = copying(redis_url, tmp_path)
-    assert "WARNING" in line
-    assert COPIED in line
-    assert "into <GET http://localhost" in line
-
-
-def test_what_is_copied_on_purpose_is_named_in_scrapys_setting(redis_url: str, tmp_path: Path) -> None:
-    assert copying(redis_url, tmp_path, META_COPY_WARN_SKIP_KEYS="site,download_slot") == []
-
-
 def test_a_foreign_value_in_the_shared_stats_is_replaced_and_the_crawl_goes_on(run: Crawl, redis_client: redis.Redis) -> None:
     redis_client.hset(run.keys.stats_hash(), "downloader/response_count", "many")
     redis_client.hset(run.keys.stats_hash(), b"\xff", b"\xfe")

@@ -33,24 +33,6 @@ class LinksSpider(RedisSpider):
         yield from response.follow_all(css="a")
 
 
-class CopyingSpider(LinksSpider):
-    """Hands a page's whole meta to the requests that it finds, also to those to the site's other name."""
-
-    name = "copies"
-
-    def parse(self, response: HtmlResponse, **kwargs: Any) -> Iterator[Any]:
-        yield {"url": response.url}
-        for request in response.follow_all(css="a"):
-            yield request.replace(meta={**response.meta})
-            yield request.replace(
-                url=request.url.replace("127.0.0.1", "localhost"), meta={**response.meta}, callback=self.parse_there
-            )
-
-    def parse_there(self, response: HtmlResponse) -> Iterator[Any]:
-        for request in response.follow_all(css="a"):
-            yield request.replace(meta={**response.meta}, callback=self.parse_there)
-
-
 class LambdaSpider(RedisSpider):
     """Follows every link with callbacks that cannot be stored."""
 
