@@ -23,7 +23,13 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     "target",
     [
-        *("jsonl:/root/.ssh/authorized_keys", "csv:../x", "jsonl:data/../settings.py", "jsonl:data/link/etc/cron.d/x", "jsonl:x"),
+        *(
+            "jsonl:/root/.ssh/authorized_keys",
+            "jsonl:../x",
+            "jsonl:data/../settings.py",
+            "jsonl:data/link/etc/cron.d/x",
+            "jsonl:x",
+        ),
         *("sqlite:////etc/x", "sqlite:///x.sqlite", "sqlite:///file:/etc/x?uri=true", "sqlite+pysqlite:///data/../x"),
     ],
 )
@@ -41,7 +47,7 @@ def test_a_bucket_is_refused() -> None:
     ("target", "place"),
     [
         ("jsonl:books.jsonl", "data/books.jsonl"),
-        ("csv:out/books.csv", "data/out/books.csv"),
+        ("jsonl:out/books.jsonl", "data/out/books.jsonl"),
         ("jsonl:data/books.jsonl", "data/books.jsonl"),
         ("sqlite+pysqlite:///books.sqlite?timeout=3", "data/books.sqlite"),
         ("jsonl:/srv/books.jsonl", "/srv/books.jsonl"),
@@ -50,10 +56,10 @@ def test_a_bucket_is_refused() -> None:
 def test_a_relative_path_of_a_declaration_is_below_the_data_folder(target: str, place: str, tmp_path: Path, data: Path) -> None:
     found = parse_target(target).below(data)
     assert found.path == tmp_path / place
-    assert found.place.endswith(("books.jsonl", "books.csv", "books.sqlite?timeout=3"))
+    assert found.place.endswith(("books.jsonl", "books.sqlite?timeout=3"))
 
 
-@pytest.mark.parametrize("target", ["jsonl:../x", "sqlite:///../x.sqlite", "csv:link/etc/x"])
+@pytest.mark.parametrize("target", ["jsonl:../x", "sqlite:///../x.sqlite", "jsonl:link/etc/x"])
 def test_a_relative_path_leads_out_of_the_data_folder_in_no_way(target: str, data: Path) -> None:
     with pytest.raises(ConfigError, match="outside of the data folder"):
         check_place(parse_target(target).below(data))

@@ -118,7 +118,7 @@ def test_what_cannot_be_consumed_is_one_line(trawl: Trawl, redis_client: redis.R
     one_line(trawl("items", "consume", "books"), 2, "declares no consumer: name its target with --to jsonl:PATH")
     one_line(trawl("items", "consume", "books", "--to", "jsnl:x"), 2, "did you mean 'jsonl'?")
     one_line(trawl("items", "consume", "books", "--to", "jsonl:/dev/null/x"), 2, "cannot be opened")
-    one_line(trawl("items", "consume", "books", "--to", "csv:x", "--key", "url"), 2, "--key is for databases")
+    one_line(trawl("items", "consume", "books", "--to", "jsonl:x", "--key", "url"), 2, "--key is for databases")
     Services(redis_client).declare("books", ServiceRecord(consumer="jsonl:../elsewhere.jsonl"))
     one_line(trawl("items", "consume", "books", "--once"), 2, "outside of the data folder")
     CrawlRecords(redis_client).write(CrawlRecord(spider="books", keys=KEYS, consumer="forum_writer"))

@@ -105,11 +105,11 @@ def test_consumers_are_those_that_services_declare(redis_client: redis.Redis, mo
     services = Services(redis_client)
     services.declare("books", ServiceRecord(consumer="jsonl:data/books.jsonl"))
     services.declare("quiet", ServiceRecord(consumer="none"))
-    services.declare("shelf", ServiceRecord(consumer="csv:data/shelf.csv"))
+    services.declare("shelf", ServiceRecord(consumer="jsonl:data/shelf.jsonl"))
     found = declared_consumers(redis_client)
     assert {name: one.text for name, one in found.items()} == {
         "books": "jsonl:data/books.jsonl",
-        "shelf": "csv:data/shelf.csv",
+        "shelf": "jsonl:data/shelf.jsonl",
     }
     assert without_consumer(redis_client) == ["books", "shelf"]
     redis_client.set(found["shelf"].stream(redis_client).writer_key, "a|0")

@@ -17,7 +17,6 @@ from forum_reader.recognise.page_marks import compiled_mark
 from forums.overview import why
 from redis_components.connection import _DIAGNOSES
 from tests.support.product_patterns import ROOT, Use
-from workers.consumers import targets
 
 _PROFILES = ROOT / "forum_reader/profiles"
 _NUMBERED = [f"/t/how-to-prune-{n}/" for n in (1, 2, 3)]
@@ -77,7 +76,6 @@ BUILT: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "forum_reader/page/soft_block.py:": list,  # kept by its module
     "forum_reader/reading/markup_limits.py:": list,  # kept by its module
     "forums/storage/errors.py:storage_error": lambda: [("search", pattern) for pattern, _ in _fixes()],
-    "workers/consumers/targets.py:_files": lambda: [("fullmatch", kind.pattern.pattern) for kind in targets.KINDS],
     "workers/environment/declaration.py:parse": lambda: [("fullmatch", r"-?\d{1,15}"), ("fullmatch", r"\d{1,9}(?:\.\d{1,9})?")],
     "redis_components/connection.py:_diagnosis": lambda: [("search", words) for _, words, _, _ in _DIAGNOSES],
 }

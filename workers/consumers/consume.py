@@ -90,20 +90,6 @@ def to_line(value: Any) -> bytes:
     return msgspec.json.encode(value) + b"\n"
 
 
-def as_row(item: Item) -> dict[str, Any]:
-    """Return the fields of an item. Raises ValueError with the reason for an item without fields."""
-    if not isinstance(item.value, dict):
-        raise ValueError("it is not an object with fields, so it cannot be a row")
-    if not item.value:
-        raise ValueError("it has no fields")
-    return item.value
-
-
-def as_cell(value: Any) -> Any:
-    """Convert a value for a cell: lists and objects become JSON."""
-    return msgspec.json.encode(value).decode() if isinstance(value, list | dict) else value
-
-
 POLL_S = 0.2
 AGAIN_S = 1.0
 WAITS = "another consumer takes its items; this one waits for its turn"

@@ -12,6 +12,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, StatementError
@@ -20,7 +21,7 @@ from redis_components.errors import ConfigError
 from redis_components.items.stream import by_halves
 from redis_components.server.printable import masked
 
-from .consume import Item, Sink, SinkUnavailable, as_cell, as_row
+from .consume import Item, Sink, SinkUnavailable
 from .mysql_dialect import (
     CONNECT_ARGS,
     DRIVER,
@@ -124,17 +125,17 @@ class DatabaseRows(Sink):
         self._engine.dispose()
 
     def _row(self, item: Item, refused: dict[int, str]) -> dict[str, Any] | None:
-        try:
-            row = {name: as_cell(value) for name, value in as_row(item).items()}
-        except ValueError as error:
-            refused[item.place] = str(error)
-            return None
-        if self._key and row.get(self._key) is None:
+        row = item.value
+        if not isinstance(row, dict):
+            refused[item.place] = "it is not an object with fields, so it cannot be a row"
+        elif not row:
+            refused[item.place] = "it has no fields"
+        elif self._key and row.get(self._key) is None:
             refused[item.place] = f"it has no field {self._key!r}, by which rows are found"
         elif wrong := [name for name in row if not 0 < len(name) <= LONGEST_NAME or "\0" in name]:
             refused[item.place] = f"the field {wrong[0]!r:.80} cannot be a column: names have 1 to {LONGEST_NAME} characters"
         else:
-            return row
+            return {name: msgspec.json.encode(one).decode() if isinstance(one, list | dict) else one for name, one in row.items()}
         return None
 
     def _table_for(self, connection: sa.Connection, rows: Mapping[int, Mapping[str, Any]]) -> sa.Table:

@@ -1,4 +1,4 @@
-"""Kinds of targets of `trawl items consume`, in one table: `jsonl:PATH`, `csv:PATH`, a bucket, a URL of SQLAlchemy's; and
+"""Kinds of targets of `trawl items consume`, in one table: `jsonl:PATH`, a bucket, a URL of SQLAlchemy's; and
 the item streams that a consumer of the fleet may read: only those of services that declare it.
 
 A spider declares its consumer by the attribute `item_consumer`. Without one its items are for the user to consume, and nothing of
@@ -95,12 +95,6 @@ def _jsonl(place: str, options: SinkOptions) -> Sink:
     return JsonLines(Path(place), max_bytes=options.max_bytes, max_age_s=options.max_age_s)
 
 
-def _csv(place: str, options: SinkOptions) -> Sink:
-    from .files import CsvRows
-
-    return CsvRows(Path(place), max_bytes=options.max_bytes, max_age_s=options.max_age_s)
-
-
 def _parts(place: str, options: SinkOptions) -> Sink:
     from .parts import S3Objects
 
@@ -111,17 +105,6 @@ def _rows(place: str, options: SinkOptions) -> Sink:
     from .database_rows import DatabaseRows
 
     return DatabaseRows(place, options.table, options.key)
-
-
-def _files(name: str, sink: Callable[[str, SinkOptions], Sink]) -> TargetKind:
-    return TargetKind(
-        name=name,
-        schemes=(name,),
-        pattern=re.compile(rf"{name}:(?P<place>\s*+\S.*)", re.DOTALL),
-        form=f"{name}:PATH",
-        sink=sink,
-        path=Path,
-    )
 
 
 def _database_file(url: str) -> Path | None:
@@ -146,8 +129,14 @@ def _with_database(url: str, path: str) -> str:
 
 _DATABASES = ("sqlite", "postgresql", "mysql", "mariadb")
 KINDS = (
-    _files("jsonl", _jsonl),
-    _files("csv", _csv),
+    TargetKind(
+        name="jsonl",
+        schemes=("jsonl",),
+        pattern=re.compile(r"jsonl:(?P<place>\s*+\S.*)", re.DOTALL),
+        form="jsonl:PATH",
+        sink=_jsonl,
+        path=Path,
+    ),
     TargetKind(
         name="s3",
         schemes=("s3",),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from contextlib import closing
 from pathlib import Path
@@ -15,7 +13,7 @@ import sqlalchemy as sa
 from redis_components.errors import ConfigError
 from workers.consumers.consume import Item, SinkUnavailable
 from workers.consumers.database_rows import DatabaseRows
-from workers.consumers.files import CsvRows, JsonLines, whole_rows
+from workers.consumers.files import JsonLines
 from workers.consumers.targets import parse_target
 
 
@@ -54,28 +52,6 @@ def test_a_large_file_and_an_old_one_are_rotated(tmp_path: Path) -> None:
     assert (tmp_path / "books.jsonl").read_bytes() == b""
 
 
-def test_rows_have_a_header_and_new_fields_begin_a_new_file(tmp_path: Path) -> None:
-    path = tmp_path / "books.csv"
-    sink = CsvRows(path)
-    assert sink.write(batch({"a": 'two\n"lines"', "b": [1]}, 7, {"a": 2})).keys() == {1}
-    sink.write(batch({"c": 3}))
-    sink.close()
-    [old] = tmp_path.glob("books-*.csv")
-    assert list(csv.DictReader(io.StringIO(old.read_text()))) == [{"a": 'two\n"lines"', "b": "[1]"}, {"a": "2", "b": ""}]
-    again = CsvRows(path)
-    again.write(batch({"b": 5}))
-    again.close()
-    assert list(csv.DictReader(io.StringIO(path.read_text()))) == [{"a": "", "b": "", "c": "3"}, {"a": "", "b": "5", "c": ""}]
-
-
-@pytest.mark.parametrize(
-    ("content", "whole"),
-    [(b"", 0), (b"a,b\n", 4), (b"a,b\nc", 4), (b'a\n"x\ny', 2), (b'a\n"x\n""y"\n', 10), (b'"a', 0), (b'a\n"x"\n"y', 6)],
-)
-def test_the_whole_rows_of_a_torn_file(content: bytes, whole: int) -> None:
-    assert whole_rows(content) == whole
-
-
 def test_a_table_is_made_widened_and_replaced_by_key(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'books.sqlite'}"
     sink = DatabaseRows(url, "books", "url")
@@ -106,7 +82,7 @@ def test_a_table_without_that_key_and_a_wrong_database_are_said(tmp_path: Path) 
 def test_targets_are_texts() -> None:
     assert parse_target("jsonl:a b.jsonl").place == "a b.jsonl"
     assert parse_target("postgresql+psycopg://u:p@h/d").kind.name == "database"
-    for wrong in ("jsnl:x", "csv:", "http://x/in", "books.jsonl", "redis://u:secret@h"):
+    for wrong in ("jsnl:x", "jsonl:", "csv:x", "http://x/in", "books.jsonl", "redis://u:secret@h"):
         with pytest.raises(ConfigError, match="is not a target: write jsonl:PATH") as error:
             parse_target(wrong)
         assert "secret" not in str(error.value)
