@@ -79,7 +79,7 @@ def _has_keys(client: redis.Redis, spider: str) -> bool:
 
 
 def _has_records(client: redis.Redis, site: str) -> bool:
-    from forums.state.forum_states import ForumStates
+    from forums.state.keys import ForumStates
 
     return bool(ForumStates(client).all(site))
 

@@ -223,26 +223,27 @@ def key_rules(client: redis.Redis, crawls: Sequence[CrawlKeys], *, threads: bool
     """Return the types of the forum crawl's keys and the checks of their fields, with `threads` also those of the records of
     threads. Raises redis.RedisError.
     """
-    from forums.state import alerts, database_state, forum_states
-    from forums.state.keys import ForumCrawlKeys, ForumFleetKeys
-    from redis_components.server.untrusted_values import as_text
+    from forums.state import alerts, database_state
+    from forums.state.keys import MOST_REQUESTS, ForumCrawlKeys, ForumFleetKeys, ForumState, spent_of
+    from redis_components.server.untrusted_values import as_text, decoded, number
     from workers.state.quarantine import HASH, MOST_FIELDS, STRING
 
     fleet = ForumFleetKeys()
     checks: dict[str, Check] = {
-        fleet.budgets(): forum_states.budget_of,
+        fleet.budgets(): lambda _, raw: number(raw, 0.0, MOST_REQUESTS),
         fleet.delays(): database_state.delay_of,
         fleet.alerts(): alerts.alert_of,
     }
     others = [fleet.database(), fleet.wrong_sites(), fleet.output_troubles()]
     for keys in crawls:
         forums = ForumCrawlKeys(keys)
-        checks |= {forums.forum_states(): forum_states.state_of, forums.forum_dues(): forum_states.due_of}
+        checks[forums.forum_states()] = lambda _, raw: decoded(raw, ForumState)
+        checks[forums.forum_dues()] = lambda _, raw: number(raw)
         others.append(forums.marks())
     types = {**dict.fromkeys((*checks, *others), HASH), fleet.probing(): STRING}
     if as_text(client.type(fleet.budgets())) == "hash":
         sites = islice(client.hkeys(fleet.budgets()), MOST_FIELDS)
-        checks |= {fleet.spent(as_text(site)): forum_states.spent_of for site in sites}
+        checks |= {fleet.spent(as_text(site)): spent_of for site in sites}
     if threads:
         checks |= {keys.threads(): database_state.record_of for keys in crawls}
     return KeyRules(types, checks)

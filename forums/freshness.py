@@ -46,7 +46,7 @@ from typing import Any
 
 import msgspec
 
-from forums.state.forum_states import ForumState
+from forums.state.keys import ForumState
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -39,9 +39,7 @@ def seed_forums(forums: list[str] | None = None, site: str | None = None, force:
     """
     from forums.scheduling import seeding
 
-    from .scheduling.seeding import sentences
-
-    return sentences(seeding.seed(connect(), forums, site, force))
+    return seeding.sentences(seeding.seed(connect(), forums, site, force))
 
 
 @task(name="trawl.rescan_forum", ignore_result=False)
@@ -52,9 +50,7 @@ def rescan_forum(forum: str, site: str | None = None, depth: int | None = None) 
     """
     from forums.scheduling import seeding
 
-    from .scheduling.seeding import sentences
-
-    return sentences(seeding.rescan(connect(), [forum], site, depth))
+    return seeding.sentences(seeding.rescan(connect(), [forum], site, depth))
 
 
 @task(name="trawl.refresh_posts", ignore_result=False)
@@ -64,9 +60,9 @@ def refresh_posts(post_ids: list[str], site: str, only: Any = None) -> int:
 
     Raises SiteError for an unknown site, ConfigError for bad arguments.
     """
-    from forums.scheduling import seeding
+    from forums.scheduling import rechecking
 
-    return seeding.refresh(connect(), post_ids, site, only)
+    return rechecking.refresh(connect(), post_ids, site, only)
 
 
 @task(name="trawl.backfill", ignore_result=False)
@@ -76,11 +72,9 @@ def backfill(site: str, since: str | None = None, forums: list[str] | None = Non
     It uses at most the site's `schedule.backfill_share`, with a lower priority than everything new. Returns the outcome for each
     forum. Raises SiteError, ConfigError.
     """
-    from forums.scheduling import rechecking
+    from forums.scheduling import rechecking, seeding
 
-    from .scheduling.seeding import sentences
-
-    return sentences(rechecking.backfill(connect(), site, _moment(since), forums))
+    return seeding.sentences(rechecking.backfill(connect(), site, _moment(since), forums))
 
 
 @task(name="trawl.recheck_threads", ignore_result=False)

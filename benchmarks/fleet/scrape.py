@@ -17,7 +17,7 @@ import time
 import redis
 
 from benchmarks.support.report import Report, options
-from forums.state.forum_states import ForumState, ForumStates
+from forums.state.keys import ForumState, ForumStates
 from monitoring.metrics.exposition import text_of
 from monitoring.source import Source
 from redis_components.admin.inspector import CrawlRecord, CrawlRecords

@@ -17,8 +17,7 @@ from typing import Any
 from demo.compare import Coverage
 from demo.forum.process import ForumProcess
 from forum_reader.definition.site import Schedule
-from forums.state.forum_states import Ledger
-from forums.state.keys import ForumFleetKeys
+from forums.state.keys import ForumFleetKeys, Ledger
 from forums.storage import Database
 from tests.support.chaos import Blow, Chaos, choices
 from tests.support.demo_sites import RECENT_PAGE

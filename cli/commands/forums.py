@@ -23,7 +23,7 @@ from forums.records.tasks_and_items import forget_marks
 from forums.sites import load_all, load_site, sites_dir
 from forums.state.database_state import DatabaseClaim
 from forums.state.database_state import forget as forget_threads
-from forums.state.forum_states import Purpose, Spent
+from forums.state.keys import Purpose, Spent
 from redis_components.admin.inspector import keys_in
 from workers.overview import OverviewReader
 

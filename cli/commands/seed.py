@@ -107,8 +107,10 @@ def refresh(
         trawl forums refresh demo p1 p2
         trawl forums refresh demo p1 --only post
     """
+    from forums.scheduling import rechecking  # as above
+
     with redis_client() as client:
-        waiting = seeding.refresh(client, posts, site, only)  # type: ignore[arg-type]  # it is checked there
+        waiting = rechecking.refresh(client, posts, site, only)  # type: ignore[arg-type]  # it is checked there
     report(as_json, {"waiting": waiting}, f"{counted(len(posts), 'post')} queued; {counted(waiting, 'thread')} of all sites wait")
     return 0
 

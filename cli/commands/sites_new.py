@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -24,9 +25,9 @@ from forum_reader.errors import AnotherHost
 from forum_reader.recognise.recognise import Guess
 from forums.sites import sites_dir
 from forums.sites.http.fetch import Visitor
-from forums.sites.http.politeness import USER_AGENT, agent_with
+from forums.sites.http.politeness import USER_AGENT
 from forums.sites.load import is_site_name
-from forums.state.forum_states import TRIAL_PER_DAY
+from forums.state.keys import TRIAL_PER_DAY
 from redis_components.errors import ConfigError, TrawlError, check_choice
 from redis_components.server.names import below
 
@@ -38,6 +39,21 @@ NO_CONTACT = (
     "Warning: the site sees a User-Agent without a contact, and gets {trial:,} requests a day until it does. Name an"
     " address at which its operator can reach you: --contact you@example.org, or User-Agent under [headers] in the file."
 )
+_CONTACT = re.compile(r"https?://[^\s\"\\()]{3,200}|[^\s\"\\()@]{1,64}@[^\s\"\\()@]{1,190}\.[^\s\"\\()@.]{2,63}")
+
+
+def agent_with(contact: str | None) -> str:
+    """Return the User-Agent with a contact for the site's operator: an e-mail address or a URL. None: the default one.
+
+    Raises ConfigError for anything else.
+    """
+    if contact is None:
+        return USER_AGENT
+    if not (_CONTACT.fullmatch(contact) and contact.isascii()):
+        raise ConfigError(
+            f"--contact {contact!r:.100} is neither an e-mail address nor a URL: write you@example.org or https://…"
+        )
+    return f"trawl/0.1 (+{contact})"
 
 
 def write(

@@ -1,15 +1,22 @@
-"""State of one board, as all views show it."""
+"""The watched forums, and the state of one board, as all views show it."""
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
+from operator import attrgetter
+from typing import Self
 
 import msgspec
+import redis
 
 from forums.records.stored import RECENT
-from forums.state.forum_states import STALE_S, ForumState, Watched, WatchedForum
+from forums.state.keys import ForumState, ForumStates, state_or_fresh
 from redis_components.frontier.holds import Hold
+from redis_components.server.untrusted_values import number
 
 SOON_S = 10.0  # twice the seeder's interval: a board that is due for less is not late
 
@@ -29,6 +36,31 @@ class BoardState(StrEnum):
 
 
 BAD_STATES = frozenset({BoardState.NOT_SCANNED, BoardState.STALE, BoardState.FAILING, BoardState.GAP})
+
+
+class WatchedForum(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A forum with its due time by the policy (epoch s)."""
+
+    site: str
+    forum: str
+    state: ForumState
+    due_at: float
+
+    @property
+    def waits_from(self) -> float:
+        """Due time of its scan, at least the time of its last scan, until the seeder updates the due time (epoch s)."""
+        return max(self.due_at, self.state.tried_at or 0.0)
+
+    def overdue_s(self, now: float) -> float:
+        """Return for how long its scan has been due."""
+        return max(0.0, now - self.waits_from)
+
+    def is_stale(self, now: float) -> bool:
+        """Return True if it is overdue for five minutes, and for longer than its interval."""
+        return self.overdue_s(now) > max(STALE_S, self.due_at - (self.state.tried_at or self.due_at))
+
+
+STALE_S = 300.0
 
 
 def fails(one: WatchedForum) -> bool:
@@ -94,6 +126,40 @@ class BoardView(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         first = str(self.hold or self.wrong_file or self.over_budget)
         wall = f"guests see only the first pages of its threads: {self.state.wall}" if self.state.wall else ""
         return ": ".join(filter(None, (first, failed or gap, self.state.reason or ""))) or wall
+
+
+@dataclass(frozen=True)
+class Watched:
+    """All forums, or those of a site, in the order of their ids."""
+
+    forums: Sequence[WatchedForum]
+    by_site: Mapping[str, int]
+    """Number of forums by site."""
+    ill: Sequence[WatchedForum]
+    """Forums whose last scan failed, or that have a gap."""
+
+    @classmethod
+    def of(cls, forums: Sequence[WatchedForum]) -> Self:
+        """Count the forums of a list."""
+        ill = [one for one in forums if one.state.errors > 0 or one.state.gap_at is not None]
+        return cls(forums, Counter(map(attrgetter("site"), forums)), ill)
+
+
+def watched(client: redis.Redis, site: str | None = None) -> Watched:
+    """Return all watched forums, or those of a site. Raises `redis.RedisError` when Redis does not answer."""
+    store = ForumStates(client)
+    dues, states = store.raw_dues(site), store.raw_states(site)
+    found = (_watched(name, dues[name], states.get(name)) for name in sorted(dues))
+    return Watched.of([one for one in found if one is not None])
+
+
+def _watched(name: bytes, due: bytes, state: bytes | None) -> WatchedForum | None:
+    """Return a forum; None if the name or the due time is foreign."""
+    try:
+        site, _, forum = name.decode().partition("/")
+        return WatchedForum(site=sys.intern(site), forum=forum, state=state_or_fresh(state), due_at=number(due))
+    except ValueError:
+        return None
 
 
 class Boards:

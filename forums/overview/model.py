@@ -15,6 +15,7 @@ import msgspec
 import redis
 
 from forums import FORUM_DETAIL, FORUM_LIST
+from forums.overview.boards import Watched, watched
 from forums.records import FORUM_WRITER
 from forums.state.database_state import (
     ANOTHER_DATABASE,
@@ -22,7 +23,7 @@ from forums.state.database_state import (
     DelayHistogram,
     PublicationDelays,
 )
-from forums.state.forum_states import TRIAL_PER_DAY, Ledger, Spent, Watched, watched
+from forums.state.keys import TRIAL_PER_DAY, Ledger, Spent
 from forums.state.site_faults import RULES_FILE, output_troubles, wrong_files
 from redis_components.admin.health import Problem
 from redis_components.admin.inspector import keys_in

@@ -1,5 +1,5 @@
 """Scheduling of work that may wait: checks of threads for edits and deletions, and history, all within the share of their
-site's budget.
+site's budget; and of threads that a user wants to be read again.
 """
 
 from __future__ import annotations
@@ -8,17 +8,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, get_args
 
 import redis
 from sqlalchemy import ColumnElement, extract, func, literal, select, text, update
 
 from forums import FORUM_DETAIL, FORUM_LIST
-from forums.records.stored import NEWEST_FIELDS, ForumTask, PostTask
+from forums.records.stored import NEWEST_FIELDS, NO_FORUMS, ForumTask, Part, PostTask
 from forums.records.tasks_and_items import BACKFILL, encode, scan_task, thread_id
 from forums.sites import Site, load_all, load_site
-from forums.state.forum_states import Ledger, Spent
-from forums.state.keys import script
+from forums.state.keys import Ledger, Spent, script
 from forums.storage import Database
 from forums.storage.engine import UtcDateTime
 from forums.storage.schema.tables import posts
@@ -28,11 +27,13 @@ from redis_components.frontier.holds import why_not_seeded
 from redis_components.keys import CrawlKeys
 from redis_components.server.untrusted_values import server_time
 from redis_components.start_tasks.seeding import NamedTask, push_named
+from workers.fleet.holds import refuse_if_draining
 from workers.state.keys import FleetKeys
 
-from . import seed_plan
-from .seeding import Outcome, OutcomeKind, homes_of, of_seeding, seed_scans
+from .seeding import Outcome, OutcomeKind, check_names, of_seeding, over, seed_scans, share_of, some, watched_forums
 
+CHECKS_AT_LEAST = 0.002
+"""Share of the budget for checks on sites with little activity."""
 GRANTED_S = 60.0
 """A round may spend the grant of this time, so that requests are spread over the hour; beat sends one every 30 s."""
 THREAD_COST = 2.0  # requests, by estimate
@@ -64,8 +65,8 @@ def recheck(client: redis.Redis, database: Database, site: str | None = None, fo
         if one.name in held:
             continue
         free = AT_ONCE if force else min(max(0, WAITING_MOST - waiting), AT_ONCE)
-        granted = seed_plan.for_later(one, spent[one.name]) * GRANTED_S / 3600
-        room = free if force else min(_threads(seed_plan.later_now(one, spent[one.name]), granted), free)
+        granted = for_later(one, spent[one.name]) * GRANTED_S / 3600
+        room = free if force else min(_threads(later_now(one, spent[one.name]), granted), free)
         moment = datetime.fromtimestamp(now, UTC)
         most = room if force or not history else math.ceil(room * (1 - HISTORY))
         if not force:
@@ -73,8 +74,8 @@ def recheck(client: redis.Redis, database: Database, site: str | None = None, fo
         due = take_due(database, one.name, moment, limit=most, lease=LEASE, force=force)
         if due:
             waiting = in_turns + _send_checks(client, keys, one, due)
-        left[one.name] = min(room - len(due), _threads(seed_plan.history_now(one, spent[one.name]), granted))
-        may_check = room and (force or seed_plan.checks_now(one, spent[one.name]))
+        left[one.name] = min(room - len(due), _threads(history_now(one, spent[one.name]), granted))
+        may_check = room and (force or checks_now(one, spent[one.name]))
         report[one.name] = f"{len(due)} checks" if may_check else _why_none(one, spent[one.name], waiting)
     moved = _move_history(client, keys, left)
     return report | {name: f"{report[name]}, {number} threads of history" for name, number in moved.items() if number}
@@ -103,6 +104,63 @@ def backfill(
     return report | {name.removesuffix(BACKFILL): of_seeding(end, now) for name, end in ends.items()}
 
 
+def for_later(site: Site, spent: Spent) -> float:
+    """Return the requests an hour for waiting work: its share, and half of the unused rest."""
+    share = share_of(site)
+    return share + max(site.scan_budget_per_hour - share - spent.live, 0.0) / 2
+
+
+def later_now(site: Site, spent: Spent) -> float:
+    """Return the requests that may be spent on waiting work now."""
+    return max(min(for_later(site, spent) - spent.later, site.scan_budget_per_hour - spent.total), 0.0)
+
+
+def for_checks(site: Site, spent: Spent) -> float:
+    """Return the requests an hour for checks, in proportion to the requests that find new posts, however large the budget is."""
+    return min(
+        for_later(site, spent), max(site.schedule.checks_per_request * spent.live, site.scan_budget_per_hour * CHECKS_AT_LEAST)
+    )
+
+
+def checks_now(site: Site, spent: Spent) -> float:
+    """Return the requests that may be spent on checks now."""
+    return max(min(for_checks(site, spent) - spent.check, later_now(site, spent)), 0.0)
+
+
+def history_now(site: Site, spent: Spent) -> float:
+    """Return the requests that may be spent on history now, which never gets more than the share."""
+    return min(max(share_of(site) - spent.backfill, 0.0), later_now(site, spent))
+
+
+def homes_of(client: redis.Redis, site: Site, forums: Sequence[str] | None) -> tuple[list[str], dict[str, Outcome]]:
+    """Return the requested forums of a site (None: all), and the outcomes of unknown ones."""
+    check_names(forums)
+    known = [forum for forum in watched_forums(client, site) if forum not in NO_FORUMS]
+    if forums is None:
+        return known, {}
+    unknown = Outcome(kind=OutcomeKind.UNKNOWN, sentence=f"unknown forum: {site.name} has {some(known)}")
+    strange = {f"{site.name}/{forum}": unknown for forum in forums if forum not in known}
+    return [forum for forum in dict.fromkeys(forums) if forum in known], strange
+
+
+def refresh(client: redis.Redis, posts: Sequence[str], site: str, only: Part | None = None) -> int:
+    """Fetch these posts and their comments again, or `only` one of both; return the number of start tasks that wait then.
+
+    A waiting post waits once, and is read whole; a part of it waits apart. While the site or the service is paused the tasks
+    wait. Raises SiteError, ConfigError, and OnHold while it is being drained.
+    """
+    if isinstance(posts, str) or not posts or not all(isinstance(post, str) and post for post in posts):
+        raise ConfigError(f'posts = {posts!r}: must be a list of post ids, as in ["p1", "p2"]')
+    if only not in (None, *get_args(Part)):
+        raise ConfigError(f"only = {only!r:.50}: must be one of {', '.join(get_args(Part))}, or be left out")
+    name = load_site(site).name
+    refuse_if_draining(client, FORUM_DETAIL, name)
+    tasks = [PostTask(site=name, post=post, only=only) for post in posts]
+    apart = f"?{only}" if only else ""
+    named = [NamedTask(thread_id(name, task.post) + apart, encode(task)) for task in tasks]
+    return push_named(client, keys_in(client, FORUM_DETAIL), named, NEWEST_FIELDS)
+
+
 def _threads(requests: float, granted: float) -> int:
     """Return the number of threads that one round may have read for `requests`, limited by its grant."""
     return math.ceil(min(requests, max(granted, 1.0)) / THREAD_COST)
@@ -110,18 +168,18 @@ def _threads(requests: float, granted: float) -> int:
 
 def _checks(site: Site, spent: Spent) -> int:
     """Return the number of threads that one round may have checked."""
-    granted = seed_plan.for_checks(site, spent) * GRANTED_S / 3600
-    return _threads(seed_plan.checks_now(site, spent), granted)
+    granted = for_checks(site, spent) * GRANTED_S / 3600
+    return _threads(checks_now(site, spent), granted)
 
 
 def _why_none(site: Site, spent: Spent, waiting: int) -> str:
     if waiting >= WAITING_MOST:
         return f"{waiting} tasks wait in the lane already"
-    if spent.total < site.scan_budget_per_hour and spent.later < seed_plan.for_later(site, spent):
-        most = seed_plan.for_checks(site, spent)
+    if spent.total < site.scan_budget_per_hour and spent.later < for_later(site, spent):
+        most = for_checks(site, spent)
         return f"{spent.check:.0f} of at most {most:.0f} requests for checks in the last hour (schedule.checks_per_request)"
-    most = seed_plan.for_later(site, spent)
-    return f"{seed_plan.over(site, spent)}, {spent.later:.0f} of at most {most:.0f} for what may wait"
+    most = for_later(site, spent)
+    return f"{over(site, spent)}, {spent.later:.0f} of at most {most:.0f} for what may wait"
 
 
 def _send_checks(client: redis.Redis, keys: CrawlKeys, site: Site, due: Sequence[DueThread]) -> int:

@@ -1,4 +1,8 @@
-"""Seeding of due forums, named forums, and single posts, and its outcomes: a kind for programs and a sentence for people."""
+"""Seeding of due forums, named forums, and single posts: the next scan of each forum of a site within its request budget, and the
+outcomes of seeding, a kind for programs and a sentence for people.
+
+The budget is divided: new threads come first, then scans; work that may wait has a separate share (`rechecking.py`).
+"""
 
 from __future__ import annotations
 
@@ -7,17 +11,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
-from typing import get_args
 
 import redis
 
-from forums import FORUM_DETAIL, FORUM_LIST
+from forums import FORUM_LIST
 from forums.environment import Scheduling
-from forums.records.stored import NEWEST_FIELDS, NO_FORUMS, ForumTask, Part, PostTask
-from forums.records.tasks_and_items import encode, thread_id
+from forums.freshness import DAY_S, IntervalBounds, intervals
+from forums.records.stored import INDEX, NO_FORUMS, RECENT, ForumTask
+from forums.records.tasks_and_items import encode
 from forums.sites import Site, SiteError, load_all, load_site
+from forums.sites.http.politeness import write_limits
 from forums.state.database_state import DatabaseClaim, removed_sites
-from forums.state.forum_states import ForumStates, Ledger, Spent
+from forums.state.keys import ForumState, ForumStates, Ledger, Spent
 from forums.state.removed_sites import readmit_if_new
 from forums.state.site_faults import note_wrong_files, wrong_files
 from redis_components.admin.inspector import keys_in
@@ -25,12 +30,8 @@ from redis_components.errors import ConfigError
 from redis_components.frontier.holds import why_not_seeded
 from redis_components.server.untrusted_values import server_time
 from redis_components.start_tasks import seeding
-from redis_components.start_tasks.seeding import NamedTask, Seed, Seeding, SeedOutcome
-from workers.fleet.holds import refuse_if_draining
+from redis_components.start_tasks.seeding import Seed, Seeding, SeedOutcome
 from workers.state.keys import FleetKeys
-
-from . import seed_plan
-from .seed_plan import Due, plan, watched, write_limits
 
 
 class OutcomeKind(Enum):
@@ -76,25 +77,15 @@ def nothing_seeded(outcomes: Mapping[str, Outcome]) -> str:
     return "Nothing was queued, since no board is due: `trawl seed --force` scans all of them now, `trawl seed FORUM` one."
 
 
-def pending_since(since: float, now: float) -> Outcome:
-    """Return the outcome for a forum that is pending since `since` (epoch s of Redis)."""
-    return Outcome(kind=OutcomeKind.PENDING, sentence=f"pending since {_clock(since, now)}")
-
-
-def too_early(due: float, now: float) -> Outcome:
-    """Return the outcome for a forum that is due later."""
-    return Outcome(kind=OutcomeKind.EARLY, sentence=f"not due until {_clock(due, now)}")
-
-
 def of_seeding(seeding: Seeding, now: float) -> Outcome:
     """Return the outcome of a seeding; `now` is Redis's time."""
     match seeding.outcome:
         case SeedOutcome.SEEDED:
             return SEEDED
         case SeedOutcome.PENDING:
-            return pending_since(seeding.at, now)
+            return Outcome(kind=OutcomeKind.PENDING, sentence=f"pending since {_clock(seeding.at, now)}")
         case SeedOutcome.EARLY:
-            return too_early(seeding.at, now)
+            return Outcome(kind=OutcomeKind.EARLY, sentence=f"not due until {_clock(seeding.at, now)}")
         case SeedOutcome.FULL:
             return Outcome(kind=OutcomeKind.FULL, sentence=f"over the limit of {seeding.at:.0f} pending forums")
 
@@ -103,6 +94,115 @@ def _clock(at: float, now: float) -> str:
     """Format the time, with the date if it is not near."""
     form = "%H:%M:%S UTC" if abs(at - now) < 12 * 3600 else "%Y-%m-%d %H:%M UTC"
     return datetime.fromtimestamp(at, UTC).strftime(form)
+
+
+SCANS_AT_LEAST = 0.1
+"""Share of the budget for scans, however many threads wait to be fetched."""
+
+
+def over(site: Site, spent: Spent) -> str:
+    """Return why nothing more is sent, for people."""
+    whole, left = site.scan_budget_per_hour, _kept(site, spent) - spent.later
+    kept = f", {left:.0f} are kept for checks and history" if left > 0 and spent.total < whole else ""
+    return f"{spent.compared(whole)}{kept}"
+
+
+def for_scans(site: Site, spent: Spent) -> float:
+    """Return the requests an hour for list pages: the rest after the threads of the last hour and the share of waiting work."""
+    whole = site.scan_budget_per_hour
+    return max(whole - spent.detail - _kept(site, spent), whole * SCANS_AT_LEAST)
+
+
+def scans_now(site: Site, spent: Spent) -> float:
+    """Return the requests that may be spent on list pages now; 0 if the last hour was over the budget."""
+    whole = site.scan_budget_per_hour
+    room = whole - spent.total - max(_kept(site, spent) - spent.later, 0.0)
+    return max(room, whole * SCANS_AT_LEAST - spent.scan, 0.0)
+
+
+def share_of(site: Site) -> float:
+    """Return the requests an hour for work that may wait."""
+    return site.scan_budget_per_hour * site.schedule.backfill_share
+
+
+def _kept(site: Site, spent: Spent) -> float:
+    """Return the requests an hour that scans leave to waiting work. Without this a site with more forums than its budget has
+    scans for would never check a thread.
+    """
+    return share_of(site) if site.schedule.recheck_days or spent.later else 0.0
+
+
+INDEX_S = DAY_S / 4
+"""Interval of the pages that list a site's forums."""
+DEEP_S = DAY_S
+DEEP_SHARE = 0.05
+"""Minimum interval of deep scans, and their maximum share of the budget."""
+GAP_SCANS = 4
+"""Deep scans that try to close a gap; after them the forum is scanned as usual, and the gap stays reported."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Due:
+    """The next scan of a forum."""
+
+    forum: str
+    task: ForumTask
+    at: float  # epoch s
+    interval_s: float
+    cost: float  # list pages, by estimate
+
+    def overdue(self, now: float) -> float:
+        """Return how long it is due, in intervals; negative if it is not due."""
+        return (now - self.at) / max(self.interval_s, 1e-3)
+
+
+def watched(site: Site, found: Mapping[str, ForumState]) -> list[str]:
+    """Return the forums of a site: those in its file, then those from its index that `discover` admits; with RECENT and INDEX if
+    the site has these pages. `found` by forum.
+    """
+    rules = site.discover
+    recent = [RECENT] if site.pages.recent is not None else []
+    if rules is None:
+        return [*recent, *site.forums]
+    more = [forum for forum, state in found.items() if state.found_at is not None and forum not in site.forums]
+    kept = [forum for forum in more if rules.lets_in(forum, found[forum].name)]
+    return [INDEX, *recent, *site.forums, *sorted(kept)]
+
+
+def plan(site: Site, states: Mapping[str, ForumState], spent: Spent, now: float) -> list[Due]:
+    """Return the next scan of each forum of `states` (which may have INDEX and RECENT)."""
+    limits = IntervalBounds(min_s=site.schedule.min_interval_s, max_s=site.schedule.max_interval_s)
+    forums = {forum: state for forum, state in states.items() if forum not in NO_FORUMS}
+    recent = {forum: state for forum, state in states.items() if forum == RECENT}
+    waits = intervals(forums, for_scans(site, spent), now=now, limits=limits, recent=recent)
+    deep_s = max(DEEP_S, len(forums) * site.limits.pages_per_scan / (DEEP_SHARE * site.scan_budget_per_hour / 3600))
+    dues = [_due(site, forum, state, waits[forum], deep_s, limits) for forum, state in forums.items()]
+    for forum, state in recent.items():
+        task, at = ForumTask(site=site.name, forum=forum, mode="recent"), (state.tried_at or 0.0) + waits[forum]
+        dues.append(Due(forum=forum, task=task, at=at, interval_s=max(waits[forum], limits.min_s), cost=max(1.0, state.pages)))
+    if INDEX in states:
+        dues.append(_index(site, states[INDEX], limits))
+    return dues
+
+
+def _due(site: Site, forum: str, state: ForumState, wait_s: float, deep_s: float, limits: IntervalBounds) -> Due:
+    task, cost = ForumTask(site=site.name, forum=forum), max(1.0, state.pages)
+    if state.gap_at is not None and state.gap_scans <= GAP_SCANS:
+        task, cost = (
+            ForumTask(site=site.name, forum=forum, mode="deep"),
+            float(min(site.limits.deep_pages, 2 * site.limits.pages_per_scan)),
+        )
+        wait_s = limits.clamp(limits.min_s if state.gap_scans <= 1 else wait_s * 2**state.gap_scans)
+    elif state.deep_at is not None and (state.tried_at or 0.0) + wait_s > state.deep_at + max(deep_s, 4 * wait_s):
+        task = ForumTask(site=site.name, forum=forum, mode="deep", pages=site.limits.pages_per_scan)
+        cost = float(site.limits.pages_per_scan)
+    return Due(forum=forum, task=task, at=(state.tried_at or 0.0) + wait_s, interval_s=max(wait_s, limits.min_s), cost=cost)
+
+
+def _index(site: Site, state: ForumState, limits: IntervalBounds) -> Due:
+    wait_s = min(limits.clamp(INDEX_S) * 2 ** min(state.errors, 30), limits.max_s)
+    task = ForumTask(site=site.name, forum=INDEX, mode="index")
+    return Due(forum=INDEX, task=task, at=(state.tried_at or 0.0) + wait_s, interval_s=wait_s, cost=1.0)
 
 
 logger = logging.getLogger(__name__)
@@ -123,7 +223,7 @@ def seed(
     newest messages, "<site>/?" a site whose file cannot be read.
     Raises SiteError for an unknown site, ConfigError for bad arguments.
     """
-    _check_names(forums)
+    check_names(forums)
     look = _Snapshot.at(client, site)
     if forums is None:
         if site is None:
@@ -139,7 +239,7 @@ def seed(
 
 def rescan(client: redis.Redis, forums: Sequence[str], site: str | None = None, depth: int | None = None) -> dict[str, Outcome]:
     """Scan forums deep now: exactly `depth` list pages, else down to the last complete scan. Returns as `seed`."""
-    _check_names(forums)
+    check_names(forums)
     if depth is not None and depth < 1:
         raise ConfigError(f"depth = {depth!r}: must be a number of list pages, from 1")
     look = _Snapshot.at(client, site)
@@ -180,24 +280,6 @@ def _recall_threads(client: redis.Redis) -> None:
         logger.warning("known threads may be fetched again: %s", error)
 
 
-def refresh(client: redis.Redis, posts: Sequence[str], site: str, only: Part | None = None) -> int:
-    """Fetch these posts and their comments again, or `only` one of both; return the number of start tasks that wait then.
-
-    A waiting post waits once, and is read whole; a part of it waits apart. While the site or the service is paused the tasks
-    wait. Raises SiteError, ConfigError, and OnHold while it is being drained.
-    """
-    if isinstance(posts, str) or not posts or not all(isinstance(post, str) and post for post in posts):
-        raise ConfigError(f'posts = {posts!r}: must be a list of post ids, as in ["p1", "p2"]')
-    if only not in (None, *get_args(Part)):
-        raise ConfigError(f"only = {only!r:.50}: must be one of {', '.join(get_args(Part))}, or be left out")
-    name = load_site(site).name
-    refuse_if_draining(client, FORUM_DETAIL, name)
-    tasks = [PostTask(site=name, post=post, only=only) for post in posts]
-    apart = f"?{only}" if only else ""
-    named = [NamedTask(thread_id(name, task.post) + apart, encode(task)) for task in tasks]
-    return seeding.push_named(client, keys_in(client, FORUM_DETAIL), named, NEWEST_FIELDS)
-
-
 def _log_wrong(client: redis.Redis, wrong: Mapping[str, SiteError]) -> None:
     """Log each error of a site file once in the fleet, whichever process finds it: beat seeds every few seconds."""
     known = wrong_files(client)
@@ -210,18 +292,8 @@ def _log_wrong(client: redis.Redis, wrong: Mapping[str, SiteError]) -> None:
         logger.info("the file of site %s is right again, or gone", name)
 
 
-def homes_of(client: redis.Redis, site: Site, forums: Sequence[str] | None) -> tuple[list[str], dict[str, Outcome]]:
-    """Return the requested forums of a site (None: all), and the outcomes of unknown ones."""
-    _check_names(forums)
-    known = [forum for forum in _watched(client, site) if forum not in NO_FORUMS]
-    if forums is None:
-        return known, {}
-    unknown = Outcome(kind=OutcomeKind.UNKNOWN, sentence=f"unknown forum: {site.name} has {_some(known)}")
-    strange = {f"{site.name}/{forum}": unknown for forum in forums if forum not in known}
-    return [forum for forum in dict.fromkeys(forums) if forum in known], strange
-
-
-def _watched(client: redis.Redis, site: Site) -> list[str]:
+def watched_forums(client: redis.Redis, site: Site) -> list[str]:
+    """Return the forums of a site, as `watched`, by their stored states."""
     found = ForumStates(client).all(site.name) if site.discover else {}
     return watched(site, {name.removeprefix(f"{site.name}/"): state for name, state in found.items()})
 
@@ -249,7 +321,7 @@ class _Snapshot:
         write_limits(client, load_all()[0] if in_lane else sites)  # all sites of a lane
         dues = {}
         for one in sites:
-            ids = {f"{one.name}/{forum}": forum for forum in _watched(client, one)}
+            ids = {f"{one.name}/{forum}": forum for forum in watched_forums(client, one)}
             by_forum = {ids[name]: state for name, state in states.read(ids).items()}
             dues[one.name] = {due.forum: due for due in plan(one, by_forum, spent[one.name], now)}
         watch = {f"{name}/{forum}": due.at for name, of_site in dues.items() for forum, due in of_site.items()}
@@ -288,7 +360,7 @@ class _Snapshot:
         held = why_not_seeded(client, FleetKeys(), keys, FORUM_LIST, {one.name for one, _ in wanted})
         pending = seeding.pending(client, keys, list(report), self.now)
         chosen: list[tuple[str, ForumTask, float]] = []
-        room = {one.name: seed_plan.scans_now(one, self.spent[one.name]) for one in self.sites}
+        room = {one.name: scans_now(one, self.spent[one.name]) for one in self.sites}
         for name in pending:
             room[name.partition("/")[0]] -= 1
         dues = [(one, self.dues[one.name][forum]) for one, forum in wanted]
@@ -297,12 +369,11 @@ class _Snapshot:
             if one.name in held:
                 report[name] = Outcome(kind=OutcomeKind.HELD, sentence=str(held[one.name]))
             elif name in pending:
-                report[name] = pending_since(pending[name], self.now)
+                report[name] = of_seeding(Seeding(outcome=SeedOutcome.PENDING, at=pending[name]), self.now)
             elif not force and due.at > self.now:
-                report[name] = too_early(due.at, self.now)
+                report[name] = of_seeding(Seeding(outcome=SeedOutcome.EARLY, at=due.at), self.now)
             elif not force and room[one.name] < 1:
-                over = seed_plan.over(one, self.spent[one.name])
-                report[name] = Outcome(kind=OutcomeKind.OVER_BUDGET, sentence=over)
+                report[name] = Outcome(kind=OutcomeKind.OVER_BUDGET, sentence=over(one, self.spent[one.name]))
             else:
                 room[one.name] -= due.cost
                 chosen.append((name, (tasks or {}).get(name, due.task), one.schedule.min_interval_s))
@@ -313,15 +384,17 @@ class _Snapshot:
         if homes:
             sentence = f"several sites have it ({', '.join(one.name for one in homes)}): name the site"
             return Outcome(kind=OutcomeKind.AMBIGUOUS, sentence=sentence)
-        known = "; ".join(f"{one.name} has {_some(list(self.dues[one.name]))}" for one in self.sites) or "there is no site file"
+        known = "; ".join(f"{one.name} has {some(list(self.dues[one.name]))}" for one in self.sites) or "there is no site file"
         return Outcome(kind=OutcomeKind.UNKNOWN, sentence=f"unknown forum: {known}")
 
 
-def _check_names(forums: Sequence[str] | None) -> None:
+def check_names(forums: Sequence[str] | None) -> None:
+    """Raise ConfigError for anything but a list of names."""
     if isinstance(forums, str) or (forums is not None and not all(isinstance(forum, str) for forum in forums)):
         raise ConfigError(f'forums = {forums!r}: must be a list of names, as in ["f1", "f2"]')
 
 
-def _some(forums: Sequence[str]) -> str:
+def some(forums: Sequence[str]) -> str:
+    """Return the first ten names, for people."""
     named = ", ".join(forums[:_NAMED_AT_MOST])
     return named if len(forums) <= _NAMED_AT_MOST else f"{named} and {len(forums) - _NAMED_AT_MOST} more"

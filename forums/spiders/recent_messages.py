@@ -20,7 +20,7 @@ from forums.records.stored import RECENT, FrontRow, Marks, PostTask
 from forums.records.tasks_and_items import comment_item, file_digest, scan_item, stamp, utc_now
 from forums.sites import Site, UnreadablePage, site_in_use
 from forums.state.database_state import ThreadRecord
-from forums.state.forum_states import ForumStates
+from forums.state.keys import ForumStates
 from redis_components.scrapy_glue.conditional import is_unchanged
 from redis_components.scrapy_glue.failure_reasons import reason_of
 

@@ -31,7 +31,7 @@ from forums.records.tasks_and_items import keep_marks, scan_task, task_of_scan
 from forums.sites import SiteError, load_site
 from forums.state import database_state
 from forums.state.database_state import PublicationDelays, ThreadRecord, removed_sites
-from forums.state.forum_states import ForumState, ForumStates, Ledger, Purpose, Spending
+from forums.state.keys import ForumState, ForumStates, Ledger, Purpose, Spending
 from forums.storage import Database, StorageError, parse, scans
 from forums.storage.database import default_url
 from forums.storage.history import log_fleet_notes, prune, store_members

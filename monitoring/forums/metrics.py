@@ -6,7 +6,8 @@ from collections import Counter
 from pathlib import Path
 
 from forums.overview import forum_sites
-from forums.state.forum_states import Purpose, WatchedForum
+from forums.overview.boards import WatchedForum
+from forums.state.keys import Purpose
 from monitoring.metrics.figures import MetricSpec, Samples, Value, number, single, specs
 from workers.overview import Overview
 

@@ -21,8 +21,7 @@ from typing import Any
 import redis
 
 from cli.main import main as trawl
-from forums.state.forum_states import ForumState, ForumStates, Ledger
-from forums.state.keys import ForumCrawlKeys, ForumFleetKeys
+from forums.state.keys import ForumCrawlKeys, ForumFleetKeys, ForumState, ForumStates, Ledger
 from monitoring.metrics.exposition import text_of
 from monitoring.metrics.fleet import METRICS
 from monitoring.pages.views import Reading, overview

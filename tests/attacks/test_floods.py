@@ -6,7 +6,7 @@ import pytest
 import redis
 
 from forums.spiders.forum_list import MOST_UNREAD
-from forums.state.forum_states import ForumStates
+from forums.state.keys import ForumStates
 from forums.storage import parse
 from forums.writer import store
 from redis_components.keys import CrawlKeys

@@ -17,7 +17,7 @@ import redis
 from cli.main import main
 from cli.views.output import complain, echo, print_json
 from cli.views.tables import console, table_of
-from forums.state.forum_states import ForumState, ForumStates
+from forums.state.keys import ForumState, ForumStates
 from forums.storage import Database, parse
 from forums.storage.read.export import export as write_rows
 from redis_components.server.printable import SafeRecord, in_json, log_entry, printable

@@ -22,11 +22,10 @@ from forum_reader.page.soft_block import BlockVerdict, Cause
 from forum_reader.reading.page_records import CommentsPage, FieldCount
 from forums.breaker.middleware import EMPTY_PAGES, SiteWatch
 from forums.breaker.state import after_probe, is_given_up, open_breaker
-from forums.overview.boards import Boards
+from forums.overview.boards import Boards, WatchedForum
 from forums.overview.model import ForumSites
 from forums.spiders.forum_detail import ForumDetailSpider
-from forums.state.forum_states import ForumState, WatchedForum
-from forums.state.keys import ForumFleetKeys
+from forums.state.keys import ForumFleetKeys, ForumState
 from monitoring.forums import pages
 from monitoring.pages.views import Reading
 from redis_components.admin.inspector import keys_in

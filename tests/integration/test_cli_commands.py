@@ -21,7 +21,7 @@ import redis
 from cli.commands.forums import NO_FORUM, NO_REDIS, NO_SITE
 from forums.records.stored import Item
 from forums.sites import sites_dir
-from forums.state.forum_states import ForumState, ForumStates, Ledger, Purpose, Spending
+from forums.state.keys import ForumState, ForumStates, Ledger, Purpose, Spending
 from forums.storage import Database, parse
 from forums.storage.database import VERSION
 from forums.writer.fleet_database import forget

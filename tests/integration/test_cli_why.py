@@ -13,7 +13,7 @@ from scrapy import Request, Spider
 from forums.records.stored import PostTask
 from forums.records.tasks_and_items import encode
 from forums.state.database_state import ThreadRecord, keep
-from forums.state.forum_states import ForumState, ForumStates
+from forums.state.keys import ForumState, ForumStates
 from forums.storage import Database, parse
 from redis_components.codec.requests import RequestCodec
 from redis_components.keys import CrawlKeys

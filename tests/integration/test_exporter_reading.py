@@ -6,8 +6,7 @@ import pytest
 import redis
 
 from forums.overview import forum_sites
-from forums.state.forum_states import ForumState, ForumStates
-from forums.state.keys import ForumCrawlKeys
+from forums.state.keys import ForumCrawlKeys, ForumState, ForumStates
 from monitoring.metrics.exposition import text_of
 from monitoring.source import ANSWER_S, Source
 from redis_components.admin.inspector import CrawlRecord, CrawlRecords

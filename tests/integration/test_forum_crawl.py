@@ -17,7 +17,8 @@ import redis
 from demo.forum.process import ForumProcess
 from forums.records.stored import INDEX, ForumTask, Marks, PostTask
 from forums.records.tasks_and_items import encode
-from forums.scheduling.seeding import refresh, seed, sentences
+from forums.scheduling.rechecking import refresh
+from forums.scheduling.seeding import seed, sentences
 from forums.state.keys import ForumCrawlKeys
 from forums.writer.store import store
 from redis_components.admin.inspector import snapshot

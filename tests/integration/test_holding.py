@@ -10,7 +10,8 @@ import pytest
 import redis
 
 from cli.main import main
-from forums.scheduling.seeding import refresh, seed, sentences
+from forums.scheduling.rechecking import refresh
+from forums.scheduling.seeding import seed, sentences
 from redis_components.errors import ConfigError, OnHold
 from redis_components.frontier import holds
 from redis_components.frontier.holds import HoldKind

@@ -9,8 +9,7 @@ import pytest
 import redis
 
 from forums.records.stored import Check, Forum, Scan
-from forums.state.forum_states import KEEP_S, ForumState, ForumStates, Ledger, Purpose, Spending, Spent
-from forums.state.keys import ForumFleetKeys
+from forums.state.keys import KEEP_S, ForumFleetKeys, ForumState, ForumStates, Ledger, Purpose, Spending, Spent
 from forums.writer.store import learn
 
 NOW = datetime.now(UTC).replace(microsecond=0)

@@ -12,8 +12,8 @@ import pytest
 import redis
 
 from cli.main import main
-from forums.scheduling.seed_plan import is_on_trial, is_public_name, write_limits
 from forums.sites import load_all
+from forums.sites.http.politeness import is_on_trial, is_public_name, write_limits
 from redis_components.admin.inspector import CrawlRecord, CrawlRecords
 from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys, limits_key

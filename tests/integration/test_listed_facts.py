@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from demo.forum.process import ForumProcess
 from forums.scheduling.seeding import SEEDED, seed
-from forums.state.forum_states import ForumStates
+from forums.state.keys import ForumStates
 from forums.storage import Database, posts
 from forums.storage.schema.tables import forums
 from forums.writer.store import store

@@ -9,10 +9,10 @@ import pytest
 import redis
 from sqlalchemy import select
 
-from forums.overview.boards import Boards
+from forums.overview.boards import Boards, WatchedForum
 from forums.records.stored import ForumTask, PostTask
 from forums.records.tasks_and_items import encode
-from forums.state.forum_states import ForumStates, WatchedForum
+from forums.state.keys import ForumStates
 from forums.storage import Database, comments, posts
 from forums.writer.store import store
 from redis_components.keys import CrawlKeys

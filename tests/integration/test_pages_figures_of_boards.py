@@ -13,7 +13,7 @@ from sqlalchemy import func, select
 
 from forums.state.alerts import Alert, Alerts
 from forums.state.database_state import BOUNDS_S
-from forums.state.forum_states import ForumState, ForumStates
+from forums.state.keys import ForumState, ForumStates
 from forums.storage import Database
 from forums.storage.schema.tables import comments, forums, gaps, posts, scans
 from forums.writer.store import store

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from forums.scheduling.seed_plan import write_limits
+from forums.sites.http.politeness import write_limits
 from forums.sites.load import load_file
 from redis_components.keys import limits_key
 from redis_components.politeness import limits

@@ -14,7 +14,7 @@ from forums.records.stored import RECENT, ForumTask
 from forums.records.tasks_and_items import encode
 from forums.scheduling.rechecking import recheck
 from forums.state import database_state
-from forums.state.forum_states import ForumStates
+from forums.state.keys import ForumStates
 from forums.storage import Database
 from forums.writer.store import store
 from redis_components.keys import CrawlKeys

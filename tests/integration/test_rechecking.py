@@ -14,7 +14,7 @@ from sqlalchemy import update
 
 from forums.scheduling.rechecking import WAITING_MOST, backfill, recheck
 from forums.scheduling.seeding import seed, sentences
-from forums.state.forum_states import Ledger, Purpose, Spending
+from forums.state.keys import Ledger, Purpose, Spending
 from forums.storage import Database, parse
 from forums.storage.schema.tables import posts
 from redis_components.frontier.holds import HoldKind

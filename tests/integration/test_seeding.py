@@ -12,9 +12,10 @@ import pytest
 import redis
 
 from forums.scheduling import seeding
-from forums.scheduling.seeding import OutcomeKind, refresh, sentences
+from forums.scheduling.rechecking import refresh
+from forums.scheduling.seeding import OutcomeKind, sentences
 from forums.sites import SiteError
-from forums.state.forum_states import ForumState, ForumStates, Ledger, Purpose, Spending
+from forums.state.keys import ForumState, ForumStates, Ledger, Purpose, Spending
 from redis_components.errors import ConfigError
 from redis_components.frontier.holds import HoldKind
 from redis_components.keys import CrawlKeys
@@ -96,8 +97,8 @@ def test_a_forum_is_due_by_its_rate_and_the_time_is_told(redis_client: redis.Red
     report = seed_forums(redis_client, site="one")
     assert report["one/a"] == "seeded"
     assert report["one/b"].startswith("not due until")
-    dues = ForumStates(redis_client).dues("one")
-    assert dues["one/a"] < now < dues["one/b"] < now + 86_400
+    dues = {name: float(raw) for name, raw in ForumStates(redis_client).raw_dues("one").items()}
+    assert dues[b"one/a"] < now < dues[b"one/b"] < now + 86_400
 
 
 def test_a_site_over_its_budget_waits_and_says_so_but_what_is_named_is_seeded(redis_client: redis.Redis) -> None:

@@ -18,8 +18,7 @@ from forums.records.tasks_and_items import encode
 from forums.scheduling.seeding import OutcomeKind, seed
 from forums.state.alerts import Alert, Alerts
 from forums.state.database_state import PublicationDelays, ThreadRecord, keep, removed_sites
-from forums.state.forum_states import ForumState, ForumStates, Ledger, Purpose, Spending
-from forums.state.keys import ForumCrawlKeys, ForumFleetKeys
+from forums.state.keys import ForumCrawlKeys, ForumFleetKeys, ForumState, ForumStates, Ledger, Purpose, Spending
 from forums.storage import Database
 from forums.tasks import prune_raw_pages
 from forums.writer.store import store

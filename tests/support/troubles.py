@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from forums.records import FORUM_WRITER
 from forums.state.database_state import PublicationDelays
-from forums.state.forum_states import ForumState, ForumStates
+from forums.state.keys import ForumState, ForumStates
 from redis_components.admin.inspector import CrawlRecord, CrawlRecords
 from redis_components.frontier.holds import HoldKind
 from redis_components.keys import CrawlKeys

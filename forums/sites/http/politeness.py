@@ -1,27 +1,35 @@
 """Bounds of each request to a site: its pace, its headers and cookies, its User-Agent, obedience to robots.txt, and the
-places that it may reach: those in a site file, and for a site only its own file's, also for a forged request.
+places that it may reach: those in a site file, and for a site only its own file's, also for a forged request. All of this is
+done by downloader middlewares, which find the site by `meta["site"]`.
 
-All are downloader middlewares, and find the site by `meta["site"]`.
+The limits of site files are written to Redis, where every crawler reads them. A site that gets no contact information from Trawl
+is on trial: it is limited to a number of requests a day, over all crawlers.
 """
 
 from __future__ import annotations
 
 import logging
-import re
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
 
+import redis
+from msgspec.structs import replace
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.url import add_http_if_no_scheme
 
 from forum_reader.definition.page_requests import elsewhere, may_have_secrets, place_of, shown
 from forum_reader.errors import SiteError
 from forums.sites.load import allowance_of, load_all, site_in_use
-from redis_components.errors import ConfigError
+from forums.state.keys import TRIAL_PER_DAY, TRIAL_RATE
+from redis_components.keys import limits_key
+from redis_components.politeness import limits
+from redis_components.politeness.limits import BY_FILE, BY_TRIAL, DAY_MS, LaneLimits
 from redis_components.scheduler import set_aside
 from redis_components.scrapy_glue.engine import ForCrawler, known_frontier
 from workers.http.client import allow
-from workers.http.public_addresses import Allowance
+from workers.http.public_addresses import Allowance, is_public
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -35,7 +43,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 USER_AGENT = "trawl/0.1 (+a crawl fleet; set USER_AGENT to your name and contact)"
-_CONTACT = re.compile(r"https?://[^\s\"\\()]{3,200}|[^\s\"\\()@]{1,64}@[^\s\"\\()@]{1,190}\.[^\s\"\\()@.]{2,63}")
 
 
 def user_agent(site: Site) -> str | None:
@@ -46,20 +53,6 @@ def user_agent(site: Site) -> str | None:
 def project_agent(settings: BaseSettings) -> str | None:
     """Return the User-Agent that a project has set; None where it is Scrapy's own."""
     return str(settings["USER_AGENT"]) if settings.getpriority("USER_AGENT") else None
-
-
-def agent_with(contact: str | None) -> str:
-    """Return the User-Agent with a contact for the site's operator: an e-mail address or a URL. None: the default one.
-
-    Raises ConfigError for anything else.
-    """
-    if contact is None:
-        return USER_AGENT
-    if not (_CONTACT.fullmatch(contact) and contact.isascii()):
-        raise ConfigError(
-            f"--contact {contact!r:.100} is neither an e-mail address nor a URL: write you@example.org or https://…"
-        )
-    return f"trawl/0.1 (+{contact})"
 
 
 def set_pace(crawler: Crawler, key: str, *, concurrency: int, delay_s: float) -> None:
@@ -78,7 +71,7 @@ _KEPT = "site_headers"  # in meta, while a request is at the downloader: its hea
 class SitePoliteness(ForCrawler):
     """Gives each site a separate download slot with the pace of one crawler, and applies `obey_robots`.
 
-    The limits of the site's file hold for all crawlers together and are kept in Redis (`forums/scheduling/seed_plan.py`).
+    The limits of the site's file hold for all crawlers together and are kept in Redis (`write_limits`).
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -261,3 +254,91 @@ def _came_from(request: Request) -> str | None:
     """Return the requested URL, where it has redirected to this request's."""
     urls = request.meta.get("redirect_urls")
     return str(urls[0]) if isinstance(urls, list) and urls else None
+
+
+_RESERVED = frozenset(
+    {"example", "test", "invalid", "localhost", "local", "internal", "home.arpa", "example.com", "example.net", "example.org"}
+)
+"""Ends of names that are reserved (RFC 2606, 6761, 6762, 8375)."""
+
+
+def _agent() -> str | None:
+    from scrapy.utils.project import get_project_settings
+
+    return project_agent(get_project_settings())
+
+
+def is_on_trial(site: Site, agent: Callable[[], str | None] = _agent) -> bool:
+    """Return True if the site is public and gets a User-Agent without a contact: neither its file nor the project (`agent`) has
+    one.
+    """
+    if site.allow_private or not is_public_name(site.base_url.host or "") or user_agent(site):
+        return False
+    return agent() is None
+
+
+def is_public_name(host: str) -> bool:
+    """Return True if a host may be a public site: a name with a dot, or a public address."""
+    host = host.strip("[]").rstrip(".").lower()
+    parts = host.split(".")
+    if ":" in host or parts[-1].isdigit():
+        return is_public(host)
+    return len(parts) > 1 and not _RESERVED & {parts[-1], ".".join(parts[-2:])}
+
+
+N = TypeVar("N", int, float)
+
+
+def write_limits(client: redis.Redis, sites: Iterable[Site]) -> list[str]:
+    """Write the limits of the files; return the changed lanes. An operator's limits (`trawl limit`) override the files."""
+    known = limits.read(client, limits_key())
+    return limits.write(client, known, _limits_of_lanes(sites), ("", BY_FILE, BY_TRIAL))
+
+
+def _limits_of_lanes(sites: Iterable[Site]) -> dict[str, LaneLimits | None]:
+    """Return the limits by lane; a site in a shared lane has none under its own name."""
+    lanes: dict[str, LaneLimits | None] = {}
+    agent = cache(_agent)  # once for all sites: Scrapy makes the project's settings for each call
+    for site in sites:
+        lanes.setdefault(site.name, None)
+        lane, wanted = site.politeness.lane or site.name, _limits_of(site, agent)
+        if wanted is not None:
+            shared = lanes.get(lane)
+            lanes[lane] = wanted if shared is None else _strictest(shared, wanted)
+    return lanes
+
+
+def _strictest(one: LaneLimits, other: LaneLimits) -> LaneLimits:
+    """Return the lower number of each limit, with the quiet hours of the first that has some."""
+    windows = sorted({window for _, window in (*one.quotas, *other.quotas)})
+    quiet = one if one.quiet else other
+    return LaneLimits(
+        rate=_lower(one.rate, other.rate),
+        burst=min(one.burst, other.burst),
+        concurrency=_lower(one.concurrency, other.concurrency),
+        weight=max(one.weight, other.weight),
+        quotas=tuple((n, window) for window in windows if (n := _lower(one.within(window), other.within(window))) is not None),
+        quiet=quiet.quiet,
+        zone=quiet.zone,
+        offsets=quiet.offsets,
+        by=BY_TRIAL if BY_TRIAL in (one.by, other.by) else BY_FILE,
+    )
+
+
+def _lower(one: N | None, other: N | None) -> N | None:
+    return min((number for number in (one, other) if number is not None), default=None)
+
+
+def _limits_of(site: Site, agent: Callable[[], str | None]) -> LaneLimits | None:
+    wanted = _limits_of_file(site)
+    if not is_on_trial(site, agent):
+        return wanted
+    wanted = wanted or LaneLimits()
+    limited = _strictest(wanted, LaneLimits(quotas=((TRIAL_PER_DAY, DAY_MS),), by=BY_TRIAL))
+    return replace(limited, burst=wanted.burst, rate=limited.rate or TRIAL_RATE)
+
+
+def _limits_of_file(site: Site) -> LaneLimits | None:
+    asked = {name: value for name, value in site.politeness.model_dump(exclude={"lane", "obey_robots"}).items() if value}
+    found = LaneLimits.of(**asked, zone=site.time_zone, by=BY_FILE)
+    return None if replace(found, burst=1) == LaneLimits(by=BY_FILE) else found

@@ -25,7 +25,8 @@ from cli.views.fleet_screen import FleetScreen
 from cli.views.fleet_tables import in_trouble_first, node_columns
 from cli.views.tables import Column, FittedTable, SafeConsole, echo_indented, figure
 from forums.overview import Boards, BoardView, ForumSites
-from forums.state.forum_states import ForumState, WatchedForum
+from forums.overview.boards import WatchedForum
+from forums.state.keys import ForumState
 from redis_components.admin.dead_letters import DeadEntry, DeadKind
 from redis_components.admin.inspector import CrawlSnapshot
 from redis_components.frontier.holds import Hold, HoldKind

@@ -15,7 +15,7 @@ from benchmarks.forums.rechecks import EDITS, fitted, threads
 from benchmarks.forums.rechecks import POLICIES as CHECKS
 from benchmarks.support.posting import WORKLOADS, Workload
 from forums.freshness import Demand, IntervalBounds, Observation, estimate, interval, intervals, next_check, observe, price
-from forums.state.forum_states import ForumState
+from forums.state.keys import ForumState
 
 LIMITS = IntervalBounds(min_s=30, max_s=86_400)
 HOUR = 3600.0

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from forums.overview import Boards, ForumSites
-from forums.state.forum_states import ForumState, WatchedForum
+from forums.overview.boards import WatchedForum
+from forums.state.keys import ForumState
 from forums.state.site_faults import RULES_FILE
 from redis_components.admin.health import Finding, Problem
 from redis_components.admin.inspector import CrawlSnapshot

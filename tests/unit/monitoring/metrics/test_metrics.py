@@ -11,9 +11,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from forums.overview import Boards, ForumSites
+from forums.overview.boards import WatchedForum
 from forums.overview.model import ForumSitesReader
 from forums.state.database_state import DelayHistogram
-from forums.state.forum_states import ForumState, Spent, WatchedForum
+from forums.state.keys import ForumState, Spent
 from monitoring.metrics.exposition import text_of
 from monitoring.metrics.fleet import METRICS, reference
 from redis_components.admin.health import NAMES, RedisMemory

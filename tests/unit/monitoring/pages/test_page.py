@@ -10,7 +10,8 @@ from typing import Any
 from msgspec.structs import replace as replace_struct
 
 from forums.overview import Boards, BoardView, ForumSites
-from forums.state.forum_states import ForumState, WatchedForum
+from forums.overview.boards import WatchedForum
+from forums.state.keys import ForumState
 from monitoring.forums.pages import board_why
 from monitoring.pages.views import Reading, overview
 from redis_components.frontier.holds import Hold, HoldKind
