@@ -46,7 +46,7 @@ COMMANDS = {  # in the order of the help: panel, the function or group in `cli.c
     "deploy": (CHANGE, "deploy.deploy", "Bring a project to the crawlers of a service, and replace them one by one."),
     "search": (DATA, OF_FORUMS, "Search stored posts and comments, the newest first."),
     "sql": (DATA, OF_FORUMS, "Run one SELECT or VALUES on the stored data; read-only."),
-    "export": (DATA, OF_FORUMS, "Write stored posts, comments, forums, scans or gaps as JSON lines or CSV."),
+    "export": (DATA, OF_FORUMS, "Write stored posts, comments, forums or scans as JSON lines or CSV."),
     "events": (DATA, OF_FORUMS, "Follow stored posts; show outputs, test messages to people, send events again."),
     "alert": (DATA, OF_FORUMS, "Send a message about each new post with a word: by mail, ntfy or a webhook."),
     "read": (DATA, OF_FORUMS, "Show what Trawl reads from a page of any forum."),

@@ -180,7 +180,7 @@ of another one. Stored data can be exported (`trawl export`) and queried in plac
 - One row of `posts` or `comments` is the newest state that was seen. Each other text that it had is a row of `revisions`
   (`kind`, `site`, `id`).
 - Rows that were removed on their site stay, with the time in `deleted_at`: `WHERE deleted_at IS NULL` leaves them out.
-- In `gaps`, a null `closed_at` means that threads of that forum may be missing.
+- An `outcome` of `gap` in `scans` means that threads of that forum may be missing until a later scan went deeper.
 - Times are UTC: `timestamp with time zone` in PostgreSQL, `DATETIME(6)` in MySQL and MariaDB, text such as
   `2026-01-02T03:04:05.000000Z` in SQLite, which sorts as time does. Ids and names sort by their bytes in all of them.
 - In MySQL and MariaDB every text has the collation `utf8mb4_0900_bin` or `utf8mb4_nopad_bin`: "a", "A" and "a " differ.

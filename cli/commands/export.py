@@ -26,13 +26,13 @@ from forums.storage.read.read_sql import NoData, read_sql, stored_data, too_long
 from forums.storage.read.search import Wanted, find
 from redis_components.server.printable import in_one_line
 
-Table = Literal["posts", "comments", "forums", "scans", "gaps", "revisions"]
+Table = Literal["posts", "comments", "forums", "scans", "revisions"]
 Format = Literal["jsonl", "csv"]
 
 
 def export(
     table: Annotated[
-        Table, typer.Argument(metavar="TABLE", help="The table: posts, comments, forums, scans, gaps or revisions.")
+        Table, typer.Argument(metavar="TABLE", help="The table: posts, comments, forums, scans or revisions.")
     ] = "posts",
     site: OnlySite = None,
     since: Annotated[
@@ -45,7 +45,7 @@ def export(
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Write stored posts, comments, their earlier texts, forums, scans or gaps as JSON lines or CSV.
+    """Write stored posts, comments, their earlier texts, forums or scans as JSON lines or CSV.
 
     Rows are streamed from one snapshot, so an export of any size needs little memory and may run during a crawl. The file appears
     when it is complete.

@@ -153,7 +153,7 @@ def _no_writer(client: redis.Redis) -> Iterator[None]:
 
 def _listed(files: list[Path], numbers: dict[str, int]) -> str:
     parts = [counted(numbers[key], word) for key, word in _WORDS.items() if key in numbers]
-    rest = sum(number for key, number in numbers.items() if key in ("scans", "checks", "gaps", "board_months"))
+    rest = sum(number for key, number in numbers.items() if key in ("scans", "checks", "board_months"))
     parts += [counted(rest, "report")] if rest else []
     parts += [f"{counted(numbers['waiting'], 'request')} and start tasks in Redis"] if "waiting" in numbers else []
     parts += [counted(numbers["alerts"], "alert")] if "alerts" in numbers else []

@@ -7,8 +7,9 @@ Open it in the process that uses it, not before a fork.
 
 A database gets what it lacks of `tables.py` and `search_index.py`, whether it is new or has the tables of an older version; its
 version is noted in `trawl_migrations`. The table `trawl_schema` has the oldest version whose Trawl may write here: every Trawl
-reads it there, and refuses a number above its own. An upgrade that only adds leaves it as it is, so nodes of the version before
-go on while newer ones run, and come back after them; what those nodes leave out is made up for by `write/upsert.py`.
+reads it there, and refuses a number above its own. An upgrade, which only adds, leaves it as it is, so nodes of the version
+before go on while newer ones run, and come back after them; what those nodes leave out is made up for by `write/upsert.py`, and
+the tables and columns that they alone have stay.
 
 MySQL and MariaDB commit each statement that changes tables. An upgrade that dies half-way is run again, and what is there is
 kept. SQLite and PostgreSQL roll all of it back.
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -64,7 +65,7 @@ from .errors import EXAMPLES, StorageError, masked, storage_error, too_old, unfi
 from .schema import search_index
 from .schema.tables import metadata, trawl_schema
 from .write.reports import NEWEST_READINGS, Rechecks, RechecksOf, thread_record
-from .write.upsert import Refused, Written, fill, store, store_site_files
+from .write.upsert import Refused, Written, fill, store
 
 _ROWS_AT_ONCE = 1000
 _FIRST_WITH_IDENTITY = 3  # version of the tables
@@ -195,11 +196,6 @@ class Database:
         if count:
             logger.warning("Redis had forgotten the threads; put back from %s: %d", self.name, count)
 
-    def describe_sites(self, described: Mapping[str, tuple[str | None, str]]) -> None:
-        """Store profile and address of each site, by its name."""
-        with self.writing() as connection:
-            store_site_files(connection, described, datetime.now(UTC))
-
     def stream(self, query: Select[*tuple[Any, ...]]) -> Generator[Row[*tuple[Any, ...]], None, None]:
         """Yield the rows of `query` from one snapshot, a thousand in memory at a time.
 
@@ -251,7 +247,6 @@ class Database:
 logger = logging.getLogger(__name__)
 
 VERSION = 7
-WRITABLE_SINCE = 4  # versions 5 to 7 only add tables, indexes, and in MySQL columns that compute themselves
 MIGRATIONS_TABLE = "trawl_migrations"  # in the form of Alembic, which made it once
 _migrations = Table(MIGRATIONS_TABLE, MetaData(), Column("version_num", String(32), primary_key=True))
 _FIRST = 4  # of commit 49295b45, with which upgrades begin
@@ -330,7 +325,7 @@ def _upgrade(connection: Connection) -> int:
     connection.execute(delete(_migrations))
     connection.execute(insert(_migrations).values(version_num=f"{VERSION:04}"))
     if version is None:  # the version comes last: MySQL commits what is before it
-        first = {"id": 1, "version": WRITABLE_SINCE, "created_at": datetime.now(UTC), "identity": uuid.uuid4().hex}
+        first = {"id": 1, "version": VERSION, "created_at": datetime.now(UTC), "identity": uuid.uuid4().hex}
         connection.execute(insert(trawl_schema).values(first))
     return VERSION
 

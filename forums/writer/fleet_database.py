@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import redis
 
-from forums.sites import load_all
 from forums.state.database_state import DatabaseClaim
 from forums.storage.database import Database
 from forums.storage.engine import FILE_OF, place_of
@@ -54,8 +53,6 @@ def opened(client: redis.Redis, url: str) -> Database:
     except StorageError:
         database.close()
         raise
-    sites, _wrong = load_all()
-    database.describe_sites({site.name: (site.profile, str(site.base_url)) for site in sites})
     return _databases.setdefault(url, database)
 
 

@@ -17,7 +17,7 @@ from forums.storage.read import read_sql
 from forums.storage.read.event_reader import Event, EventLog
 from forums.storage.read.search import Hit, newest
 from forums.storage.schema.search_index import published
-from forums.storage.schema.tables import board_months, comments, forums, gaps, posts, revisions, scans
+from forums.storage.schema.tables import board_months, comments, forums, posts, revisions, scans
 from forums.storage.schema.tables import sites as stored_sites
 from monitoring.pages.charts import StoredRows
 from monitoring.pages.views import LONGEST_S
@@ -46,7 +46,6 @@ class Stored:
     """One site's data in the database."""
 
     posts: tuple[Any, ...] = ()  # published last
-    gaps: tuple[Any, ...] = ()  # open ones first
     scans: tuple[Any, ...] = ()  # the latest
     threads: Mapping[str, int] = field(default_factory=dict)  # stored, by board
     months: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # threads by month, by board
@@ -54,10 +53,9 @@ class Stored:
 
 
 def of_site(database: Database, site: str) -> Stored:
-    """Read the latest posts and scans of a site, its gaps, and how many threads are stored. Raises StorageError."""
+    """Read the latest posts and scans of a site, and how many threads are stored. Raises StorageError."""
     at = published(posts, database.engine.dialect.name)
     latest_posts = select(posts).where(posts.c.site == site).order_by(at.desc()).limit(POSTS_SHOWN)
-    open_first = select(gaps).where(gaps.c.site == site).order_by(gaps.c.closed_at.is_not(None), gaps.c.opened_at.desc())
     last_scans = select(scans).where(scans.c.site == site).order_by(scans.c.started_at.desc()).limit(POSTS_SHOWN)
     months = select(board_months).where(board_months.c.site == site).order_by(board_months.c.forum_id, board_months.c.month)
     claimed = select(forums.c.id, forums.c.threads).where(forums.c.site == site, forums.c.threads.is_not(None))
@@ -68,7 +66,6 @@ def of_site(database: Database, site: str) -> Stored:
         return Stored(
             months=by_board,
             posts=tuple(connection.execute(latest_posts)),
-            gaps=tuple(connection.execute(open_first.limit(POSTS_SHOWN))),
             scans=tuple(connection.execute(last_scans)),
             threads={board: sum(found.values()) for board, found in by_board.items()},
             claimed={forum: threads for forum, threads in connection.execute(claimed) if threads is not None},

@@ -15,7 +15,7 @@ from forums.state.alerts import Alert, Alerts
 from forums.state.database_state import BOUNDS_S
 from forums.state.keys import ForumState, ForumStates
 from forums.storage import Database
-from forums.storage.schema.tables import comments, forums, gaps, posts, scans
+from forums.storage.schema.tables import comments, forums, posts, scans
 from forums.writer.store import store
 from monitoring.forums import pages
 from monitoring.forums.data import ForumRows
@@ -71,13 +71,13 @@ def test_figures_of_boards_are_the_databases(redis_url: str, redis_client: redis
     ForumStates(redis_client).store_dues(dues, now, whole=True)
     with database.engine.connect() as connection:
         last = connection.execute(select(scans.c.site, scans.c.finished_at, scans.c.outcome)).all()
-        open_gaps = Counter(connection.execute(select(gaps.c.site).where(gaps.c.closed_at.is_(None))).scalars())
         threads = Counter(connection.execute(select(posts.c.forum_id).where(posts.c.site == "site1")).scalars())
         claimed = {
             one.id: one.threads
             for one in connection.execute(select(forums.c.id, forums.c.threads).where(forums.c.site == "site1"))
         }
     bound = datetime.fromtimestamp(now - STALE_S, UTC)
+    open_gaps = Counter(one.site for one in last if one.outcome == "gap")
     stale = Counter(one.site for one in last if one.finished_at < bound)
     fresh = sum(one.outcome == "complete" and one.finished_at >= bound for one in last)
     shown = seen(redis_url)

@@ -21,7 +21,7 @@ from sqlalchemy import Boolean, Column, ColumnElement, Row, Select, Table, exist
 
 from forums.storage.database import Database
 from forums.storage.engine import UtcDateTime
-from forums.storage.schema.tables import DATA, comments, forums, gaps, posts, revisions
+from forums.storage.schema.tables import DATA, comments, forums, posts, revisions
 from redis_components.errors import ConfigError
 from redis_components.server.printable import printable
 
@@ -117,15 +117,13 @@ def _query(name: str, site: str | None, since: datetime | None) -> Select[*tuple
 
 
 def happened_since(table: Table[Any], since: datetime) -> ColumnElement[bool]:
-    """Return the condition that a row was fetched or found removed since then; for gaps: opened or closed; revisions:
+    """Return the condition that a row was fetched or found removed since then; for revisions:
     replaced.
     """
     if table is posts or table is comments:
         return or_(table.c.fetched_at >= since, table.c.deleted_at >= since)
     if table is forums:
         return func.coalesce(table.c.fetched_at, table.c.first_seen_at) >= since
-    if table is gaps:
-        return or_(table.c.opened_at >= since, table.c.closed_at >= since)
     if table is revisions:
         replaced = [
             (table.c.kind == kind) & exists().where(now.c.site == table.c.site, now.c.id == table.c.id, now.c.changed_at >= since)

@@ -41,8 +41,6 @@ _FIRST = "When the oldest stored state was fetched."
 class SiteColumns(TypedColumns):
     name: Named[str] = Column(NAME, primary_key=True, comment=_SITE)
     first_seen_at: Named[datetime] = Column(UtcDateTime, comment="Oldest time of any data from it.")
-    profile: Named[str | None] = Column(TEXT, comment="Profile of its site file, as of the writer's last start.")
-    base_url: Named[str | None] = Column(TEXT, comment="Its address, as of the writer's last start.")
 
 
 class ForumColumns(TypedColumns):
@@ -166,42 +164,6 @@ class CheckColumns(TypedColumns):
     gone_at: Named[datetime | None] = Column(UtcDateTime, comment="Start of the newest reading that found the thread gone.")
 
 
-class GapColumns(TypedColumns):
-    site: Named[str] = Column(NAME, primary_key=True, comment=_SITE)
-    forum_id: Named[str] = Column(NAME, primary_key=True, comment="Id of the forum.")
-    opened_at: Named[datetime] = Column(UtcDateTime, primary_key=True, comment="Start of the scan that left the gap.")
-    pages: Named[int] = Column(Integer, comment="List pages that this scan read.")
-    newest_at: Named[datetime | None] = Column(
-        UtcDateTime, comment="Upper end: activity of the oldest thread that this scan saw; null: not known."
-    )
-    oldest_at: Named[datetime | None] = Column(
-        UtcDateTime, comment="Lower end: newest activity that any scan before it saw; null: not known."
-    )
-    reason: Named[str | None] = Column(TEXT, comment="Why the scan went no deeper.")
-    closed_at: Named[datetime | None] = Column(UtcDateTime, comment="End of the scan that closed it; null: it is open.")
-
-
-class RunColumns(TypedColumns):
-    id: Named[str] = Column(
-        NAME, primary_key=True, comment="Id of the crawler process: spider/slot#token.n, or its starter if run by hand."
-    )
-    spider: Named[str] = Column(NAME, comment="Name of the spider.")
-    by: Named[str] = Column(TEXT, comment="Starter of the process: fleet, hand or once.")
-    number: Named[int | None] = Column(Integer, comment="Number of its slot.")
-    token: Named[int | None] = Column(BigInteger, comment="Fencing token of its slot.")
-    node: Named[str] = Column(TEXT, comment="The worker that supervised it, or the host.")
-    pid: Named[int] = Column(BigInteger, comment="Process id on its node.")
-    started_at: Named[datetime] = Column(UtcDateTime, comment="When it was started, by its node's clock.")
-    told_at: Named[datetime] = Column(UtcDateTime, comment="Time of this state; only a later state overwrites it.")
-    ended_at: Named[datetime | None] = Column(UtcDateTime, comment="When it ended; null: it runs, or its end is unknown.")
-    outcome: Named[str | None] = Column(TEXT, comment="Kind of its end; lost: the end is unknown; null: it runs.")
-    exit_code: Named[int | None] = Column(Integer, comment="Its exit code; negative: the signal that ended it.")
-    reason: Named[str | None] = Column(TEXT, comment="Reason of the end, for people.")
-    pages: Named[int] = Column(BigInteger, comment="Responses received.")
-    scraped: Named[int] = Column(BigInteger, comment="Items scraped.")
-    peak_rss_bytes: Named[int] = Column(BigInteger, comment="Highest reported resident memory; 0: not known.")
-
-
 class MemberColumns(TypedColumns):
     run: Named[str] = Column(NAME, primary_key=True, comment="Id of the run: group-YYYYmmddTHHMMSS.")
     spider: Named[str] = Column(NAME, primary_key=True, comment="Name of the spider.")
@@ -275,18 +237,6 @@ revisions = Table(
 )
 scans = Table("scans", metadata, ScanColumns, info={"title": "Readings of forums' list pages.", "version": "finished_at"})
 checks = Table("checks", metadata, CheckColumns, info={"title": "The newest reading of each thread.", "version": "finished_at"})
-gaps = Table(
-    "gaps",
-    metadata,
-    GapColumns,
-    info={"title": "Scans that stopped before a known thread: threads may be missing.", "version": "opened_at"},
-)
-crawler_runs = Table(
-    "crawler_runs",
-    metadata,
-    RunColumns,
-    info={"title": "Crawler processes, as versions before kept them; not written any more.", "version": "told_at"},
-)
 run_members = Table(
     "run_members",
     metadata,
@@ -318,9 +268,8 @@ Index(
     postgresql_where=posts.c.next_check_at.is_not(None),
 )
 Index(None, comments.c.site, comments.c.post_id)
-Index(None, crawler_runs.c.started_at)
 Index(None, run_members.c.spider, run_members.c.ended_at)
 Index(None, run_members.c.ended_at)
 
-DATA = {table.name: table for table in (posts, comments, forums, scans, gaps, revisions)}
+DATA = {table.name: table for table in (posts, comments, forums, scans, revisions)}
 """The tables of crawled data, by name, which can be exported."""

@@ -17,7 +17,6 @@ from forums.storage.schema.tables import (
     event_dead_letters,
     events,
     forums,
-    gaps,
     posts,
     revisions,
     scans,
@@ -26,7 +25,7 @@ from forums.storage.schema.tables import (
 
 from .changes import changes_of, is_of_fleet, lock_writers
 
-_TABLES: tuple[Table, ...] = (posts, comments, revisions, checks, scans, gaps, board_months, forums)
+_TABLES: tuple[Table, ...] = (posts, comments, revisions, checks, scans, board_months, forums)
 _AT_ONCE = 5_000  # rows
 _EVENTS_AT_ONCE = 100  # transactions of the log
 

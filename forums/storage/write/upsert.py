@@ -12,7 +12,7 @@ names the rows of the others (`catch_up`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -32,7 +32,7 @@ from redis_components.items.stream import by_halves
 
 from .changes import NO_TEXT, ROWS, Change, ChangeKind, changes_of, lock_writers, note_position, reserved
 from .posts_and_comments import BoardMonth, add_threads, board_month, store_states
-from .reports import RechecksOf, find_gaps, schedule, store_checks
+from .reports import RechecksOf, schedule, store_checks
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
@@ -71,13 +71,6 @@ def store_forums(connection: Connection, items: Sequence[Forum]) -> None:
     connection.execute(_UPDATE_FORUM, rows)
 
 
-def store_site_files(connection: Connection, described: Mapping[str, tuple[str | None, str]], now: datetime) -> None:
-    """Store profile and address of each site from its site file; `now` is the first sight of sites without a row."""
-    rows = [(name, now, *profile_and_url) for name, profile_and_url in sorted(described.items())]
-    if rows:
-        execute_many(connection, _described(connection.dialect.name), _OF_SITE, rows)
-
-
 def _forum_of(item: Item) -> str | None:
     match item:
         case Post() | Check():
@@ -95,12 +88,6 @@ def _oldest(table: Table[Any], dialect: str) -> Insert:
     return upsert(table, dialect, names, where=lambda new: new.first_seen_at < table.c.first_seen_at)
 
 
-@cache
-def _described(dialect: str) -> Insert:
-    return upsert(sites, dialect, _OF_SITE, changed=("profile", "base_url"))
-
-
-_OF_SITE = ("name", "first_seen_at", "profile", "base_url")
 _UPDATE_FORUM: Update = (
     update(forums)
     .where(
@@ -158,7 +145,7 @@ def store(
     def store_comments(connection: Connection, items: Sequence[Comment]) -> None:
         new.update((Comment, *key) for key in store_states(connection, comments, items, changes))
 
-    how: dict[type[Item], _Store] = {  # in this order: checks read stored posts and comments, gaps read scans
+    how: dict[type[Item], _Store] = {  # in this order: checks read stored posts and comments
         Forum: store_forums,
         Post: store_posts,
         Comment: store_comments,
@@ -212,7 +199,6 @@ def _store_scans(connection: Connection, items: Sequence[Scan]) -> None:
     of_lists = [item for item in items if item.mode != "back"]  # of the version before: a look back, which scans no list
     if of_lists:
         store_newest(connection, scans, of_lists)
-        find_gaps(connection, of_lists)
 
 
 def store_newest(connection: Connection, table: Table[Any], records: Sequence[msgspec.Struct]) -> None:

@@ -91,14 +91,10 @@ def test_revisions_come_since_they_were_replaced(database: Database) -> None:
     assert lines(database, "revisions", since=START + timedelta(minutes=31)) == []
 
 
-def test_forums_and_gaps_are_exported(database: Database) -> None:
-    gap = scan(outcome="gap", stopped="limit", oldest_at=at(3))
-    database.write([parse(wire(item)) for item in (forum("f9"), gap)])
+def test_forums_are_exported(database: Database) -> None:
+    database.write([parse(wire(item)) for item in (forum("f9"), scan())])
     assert [(row["id"], row["name"]) for row in lines(database, "forums")] == [("f1", None), ("f9", "Name of f9")]
     assert [row["id"] for row in lines(database, "forums", since=START + timedelta(minutes=10))] == ["f9"]
-    assert [(row["opened_at"], row["newest_at"], row["closed_at"]) for row in lines(database, "gaps", since=START)] == [
-        (at(0), at(3), None)
-    ]
 
 
 def test_csv_is_read_back_by_a_csv_reader(database: Database) -> None:
@@ -121,7 +117,7 @@ def test_an_empty_table_is_no_line_or_only_the_header(database: Database) -> Non
 @pytest.mark.parametrize(
     ("table", "fmt", "since", "message"),
     [
-        ("threads", "jsonl", None, "table 'threads' is unknown; use one of posts, comments, forums, scans, gaps, revisions"),
+        ("threads", "jsonl", None, "table 'threads' is unknown; use one of posts, comments, forums, scans, revisions"),
         ("trawl_schema", "jsonl", None, "table 'trawl_schema' is unknown"),
         ("posts", "xml", None, "export format 'xml' is unknown; use one of jsonl, csv"),
         ("posts", "csv", datetime(2026, 1, 1), "since 2026-01-01T00:00:00 has no time zone"),

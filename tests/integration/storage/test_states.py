@@ -1,4 +1,4 @@
-"""Edits, removals, checks and gaps: what is stored is a function of what was seen, not of the order in which it arrived."""
+"""Edits, removals, checks: what is stored is a function of what was seen, not of the order in which it arrived."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sqlalchemy import delete, update
 from forums.freshness import next_check
 from forums.scheduling.rechecking import take_due
 from forums.storage import Database, checks, comments, parse, posts, revisions, scans
-from forums.storage.schema.tables import events, forums, gaps, metadata, sites
+from forums.storage.schema.tables import events, forums, metadata, sites
 from forums.storage.write.changes import Change, changes_of
 from forums.storage.write.reports import Rechecks
 from tests.support.items import START, at, check, comment, forum, post, scan, wire
@@ -236,59 +236,6 @@ def test_a_page_that_does_not_name_the_forum_leaves_what_is_known_of_it(database
     assert one(database, posts)["forum_id"] == "f3"
 
 
-# --- gaps
-
-
-def gap_of(database: Database) -> tuple[datetime | None, datetime | None, datetime | None]:
-    row = one(database, gaps)
-    return row["oldest_at"], row["newest_at"], row["closed_at"]
-
-
-BEFORE = {"started_at": at(0), "finished_at": at(1), "newest_at": at(0), "stopped": "end"}
-LEFT = {
-    "started_at": at(10),
-    "finished_at": at(11),
-    "outcome": "gap",
-    "stopped": "limit",
-    "newest_at": at(10),
-    "oldest_at": at(5),
-}
-
-
-def later(n: float, **changes: Any) -> dict[str, Any]:
-    return scan(**{"started_at": at(n), "finished_at": at(n + 1), "stopped": "overlap", "newest_at": at(n)} | changes)
-
-
-def test_a_gap_lies_between_what_was_known_and_what_was_seen(database: Database) -> None:
-    write(database, scan(**BEFORE), scan("f2"), scan(reason="limit of 3 pages", **LEFT))
-    assert gap_of(database) == (minute(0), minute(5), None)
-    assert (one(database, gaps)["reason"], one(database, gaps)["pages"]) == ("limit of 3 pages", 3)
-
-
-@pytest.mark.parametrize(
-    ("scanned", "closes"),
-    [
-        (later(20, oldest_at=at(0)), True),
-        (later(20, oldest_at=at(4)), False),  # met what the gap's own scan had seen
-        (later(20, oldest_at=at(6), stopped="end"), True),
-        (later(20, oldest_at=at(0), stopped="limit"), False),
-        (later(20, oldest_at=at(0), outcome="failed", stopped="error"), False),
-        (later(9, oldest_at=at(0), newest_at=at(0)), False),  # before the gap
-        (later(20, oldest_at=None, stopped="overlap"), False),
-    ],
-)
-def test_a_gap_is_closed_by_a_later_scan_that_went_deep_enough(database: Database, scanned: dict[str, Any], closes: bool) -> None:
-    write(database, scan(**BEFORE), scan(**LEFT), scanned, scanned)
-    assert gap_of(database)[2] == (datetime.fromisoformat(scanned["finished_at"]) if closes else None)
-
-
-def test_without_times_a_gap_is_measured_in_pages(database: Database) -> None:
-    write(database, scan(**LEFT | {"newest_at": None, "oldest_at": None}), later(20, oldest_at=None, newest_at=None, pages=3))
-    assert gap_of(database) == (None, None, None)
-    write(database, later(30, oldest_at=None, newest_at=None, pages=4))
-    assert gap_of(database)[2] == minute(31)
-
-
 # --- sites and forums
 
 
@@ -308,18 +255,16 @@ def test_everything_that_comes_names_its_site_and_forum(database: Database) -> N
     ]
     write(database, forum("f1", name="older", fetched_at=at(9)), forum("f1", name="newer", fetched_at=at(12)))
     assert rows(database, forums)[1]["name"] == "newer"
-    database.describe_sites({"b": ("discourse", "https://b.test/"), "new": (None, "https://new.test/")})
-    assert [(row["name"], row["profile"], row["base_url"]) for row in rows(database, sites)] == [
-        ("b", "discourse", "https://b.test/"),
-        ("c", None, None),
-        ("demo", None, None),
-        ("new", None, "https://new.test/"),
-    ]
 
 
 # --- any order, any batches, any number of times
 
-TABLES = (posts, comments, revisions, checks, scans, gaps, forums, sites)
+
+def later(n: float, **changes: Any) -> dict[str, Any]:
+    return scan(**{"started_at": at(n), "finished_at": at(n + 1), "stopped": "overlap", "newest_at": at(n)} | changes)
+
+
+TABLES = (posts, comments, revisions, checks, scans, forums, sites)
 TIMES = st.integers(0, 12)
 
 

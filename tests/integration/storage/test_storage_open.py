@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import inspect, text
 
 from forums.storage import Database, StorageError, parse
-from forums.storage.database import VERSION, WRITABLE_SINCE
+from forums.storage.database import VERSION
 from forums.storage.schema.tables import metadata, trawl_schema
 from tests.support import warm_start
 from tests.support.items import post, wire
@@ -36,7 +36,7 @@ def message_of(url: str) -> str:
 def test_an_empty_database_gets_its_tables_and_their_version(database: Database) -> None:
     assert tables_of(database) == TABLES
     with database.engine.connect() as connection:
-        assert [(row.id, row.version) for row in connection.execute(trawl_schema.select())] == [(1, WRITABLE_SINCE)]
+        assert [(row.id, row.version) for row in connection.execute(trawl_schema.select())] == [(1, VERSION)]
     assert database.version() == VERSION
 
 

@@ -64,7 +64,6 @@ def test_the_indexes_serve_threads_of_a_forum_comments_of_a_post_what_is_due_and
         "ix_posts_site_forum_id_last_reply_at": ["site", "forum_id", "last_reply_at"],
         "ix_posts_site_next_check_at": ["site", "next_check_at"],
         "ix_comments_site_post_id": ["site", "post_id"],
-        "ix_crawler_runs_started_at": ["started_at"],
         "ix_run_members_spider_ended_at": ["spider", "ended_at"],
         "ix_run_members_ended_at": ["ended_at"],
     }
