@@ -127,7 +127,8 @@ def publish_events() -> dict[str, str]:
     """
     from forums.events.alerts import rules_in_use
 
-    from .state.site_faults import RULES_FILE, note_troubles
+    from .state.keys import ForumFleetKeys
+    from .state.site_faults import RULES_FILE, note_faults
 
     client = connect()
     rules, faults = rules_in_use(client)
@@ -140,7 +141,7 @@ def publish_events() -> dict[str, str]:
         published = publish(opened(client, default_url()), client, rules, faults=faults)
         results = {name: result.value for name, result in published.items()}
     else:
-        note_troubles(client, faults, handled=(), outputs=faults)
+        note_faults(client, ForumFleetKeys().output_troubles(), faults)
     if RULES_FILE in faults:
         raise ConfigError(faults[RULES_FILE])
     return results

@@ -20,7 +20,7 @@ from enum import StrEnum
 import redis
 
 from forums.state.keys import ForumFleetKeys
-from forums.state.site_faults import note_troubles
+from forums.state.site_faults import note_faults
 from forums.storage import Database
 from forums.storage.read.event_reader import Event, EventLog
 from forums.storage.write.changes import Position
@@ -88,9 +88,8 @@ def publish(
         results = turn.run(free)
         troubles = _undecided(turn.undecided) | _troubles(cursors.all(), results) | dict(faults or {})
         # The trouble of an output stays until the output looks at other events.
-        note_troubles(
-            client, troubles, handled=turn.undecided.keys() | troubles.keys(), outputs={*rules.outputs, *(faults or ())}
-        )
+        kept = rules.outputs.keys() - turn.undecided.keys()
+        note_faults(client, ForumFleetKeys().output_troubles(), troubles, kept)
         return results
 
 

@@ -22,9 +22,9 @@ from forums.records.tasks_and_items import encode
 from forums.sites import Site, SiteError, load_all, load_site
 from forums.sites.http.politeness import write_limits
 from forums.state.database_state import DatabaseClaim, removed_sites
-from forums.state.keys import ForumState, ForumStates, Ledger, Spent
+from forums.state.keys import ForumFleetKeys, ForumState, ForumStates, Ledger, Spent
 from forums.state.removed_sites import readmit_if_new
-from forums.state.site_faults import note_wrong_files, wrong_files
+from forums.state.site_faults import note_faults
 from redis_components.admin.inspector import keys_in
 from redis_components.errors import ConfigError
 from redis_components.frontier.holds import why_not_seeded
@@ -282,9 +282,8 @@ def _recall_threads(client: redis.Redis) -> None:
 
 def _log_wrong(client: redis.Redis, wrong: Mapping[str, SiteError]) -> None:
     """Log each error of a site file once in the fleet, whichever process finds it: beat seeds every few seconds."""
-    known = wrong_files(client)
     now = {name: error.in_a_line for name, error in wrong.items()}
-    note_wrong_files(client, known, now)
+    known = note_faults(client, ForumFleetKeys().wrong_sites(), now)
     for name, reason in now.items():
         if known.get(name) != reason:
             logger.error("site %s is not seeded: %s", name, reason)

@@ -17,6 +17,7 @@ from forums.environment import Sites
 from forums.state.alerts import Alerts
 from forums.state.database_state import forget_fields
 from forums.state.keys import ForumCrawlKeys, ForumFleetKeys
+from redis_components.admin.dead_letters import purge_list
 from redis_components.admin.find_entries import Search, find, take_out
 from redis_components.admin.inspector import CrawlRecords, keys_in
 from redis_components.frontier.holds import BREAKER, REQUESTS, SITE, TASKS, Hold, HoldKind, read
@@ -83,7 +84,7 @@ def forget_site(client: redis.Redis, site: str, *, crawled_only: bool = False) -
     gone = 0
     for keys in _crawls(client):
         gone += take_out(client, keys, [site.encode()], lambda fields: _is_of(fields, site)) + _drop_parked(client, keys, site)
-        _drop_refused(client, keys, site)
+        purge_list(client, keys.bad_items(), parse_refused, lambda item: _site_of(item.payload) == site)
         _forget_ids(client, keys.fed_ids(), site)
         of_crawl = ForumCrawlKeys(keys)
         for key in (
@@ -128,18 +129,6 @@ def _drop_parked(client: redis.Redis, keys: CrawlKeys, site: str) -> int:
             gone += dropped
         client.hdel(keys.parked(), f"{kind}{site}")
     return gone
-
-
-def _drop_refused(client: redis.Redis, keys: CrawlKeys, site: str) -> None:
-    for raw in _values(client, keys.bad_items()):
-        item = parse_refused(raw, 0)
-        if item is not None and site.encode() in item.payload and _site_of(item.payload) == site:
-            client.lrem(keys.bad_items(), 1, cast("str", raw))
-
-
-def _values(client: redis.Redis, key: str) -> Iterable[bytes]:
-    for start in range(client.llen(key) // _AT_ONCE * _AT_ONCE, -1, -_AT_ONCE):  # from the end: what is removed moves the rest
-        yield from cast("list[bytes]", client.lrange(key, start, start + _AT_ONCE - 1))
 
 
 def _site_of(payload: bytes) -> object:

@@ -144,7 +144,7 @@ def purge(client: redis.Redis, keys: CrawlKeys, *, before_s: float | None = None
 
     Safe while crawlers run, and when it is repeated.
     """
-    return purge_list(client, keys.dead(), parse, before_s, reason)
+    return purge_list(client, keys.dead(), parse, lambda entry: entry.is_over(reason, before_s))
 
 
 E = TypeVar("E", bound=Entry)
@@ -162,16 +162,14 @@ def newest_in(client: redis.Redis, key: str, parse: Callable[[bytes, int], E | N
     return known, len(entries) - len(known), length
 
 
-def purge_list(
-    client: redis.Redis, key: str, parse: Callable[[bytes, int], E | None], before_s: float | None, reason: str
-) -> Cleared:
-    """Purge the list at `key`."""
+def purge_list(client: redis.Redis, key: str, parse: Callable[[bytes, int], E | None], wanted: Callable[[E], bool]) -> Cleared:
+    """Forget the wanted entries of the list at `key`."""
 
     def forget(chosen: list[E]) -> int:
         operands = [part for entry in chosen for part in (entry.place, entry.sha)]
         return int(script("dead_purge")(client, {"dead": key}, {"chosen": operands}))
 
-    return clear(client, key, parse, forget, lambda entry: entry.is_over(reason, before_s), None)
+    return clear(client, key, parse, forget, wanted, None)
 
 
 def clear(

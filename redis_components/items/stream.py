@@ -200,7 +200,7 @@ def replay(client: redis.Redis, keys: CrawlKeys, *, limit: int | None = None, re
 
 def purge(client: redis.Redis, keys: CrawlKeys, *, before_s: float | None = None, reason: str = "") -> Cleared:
     """Forget refused items from before `before_s` (epoch seconds; None: all) for good. Safe when it is repeated."""
-    return purge_list(client, keys.bad_items(), parse, before_s, reason)
+    return purge_list(client, keys.bad_items(), parse, lambda entry: entry.is_over(reason, before_s))
 
 
 logger = logging.getLogger(__name__)
