@@ -40,7 +40,7 @@ is near the best of both (`benchmarks/forums/rechecks.py`).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -288,6 +288,20 @@ def _typical(states: Mapping[str, ForumState]) -> float:
     """Return the geometric mean of the known rates, since a few boards have most of the posts."""
     known = [math.log(state.events / state.exposure) for state in states.values() if state.events >= 1 and state.exposure > 0]
     return math.exp(sum(known) / len(known)) if known else UNKNOWN_RATE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rechecks:
+    """Recheck policy of a site: threads are checked until `until_s` after their last post. `min_interval_s`, the shortest time
+    between scans of its forums, also bounds how often its threads are checked.
+    """
+
+    until_s: float = 30 * 86_400.0
+    min_interval_s: float = 30.0
+
+
+RechecksOf = Callable[[str], Rechecks]
+"""Returns the policy of a site, by its name."""
 
 
 SOONEST = 20

@@ -43,6 +43,7 @@ from sqlalchemy import (
     insert,
     inspect,
     make_url,
+    or_,
     select,
     text,
 )
@@ -51,8 +52,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from forums import FORUM_DETAIL
 from forums.environment import Storage
-from forums.records.stored import Item
-from forums.state.database_state import CHUNK, most_records, put_back
+from forums.freshness import Rechecks, RechecksOf
+from forums.records.stored import Check, Item
+from forums.state.database_state import CHUNK, ThreadRecord, most_records, put_back
 from redis_components.admin.inspector import keys_in
 from redis_components.embedded import data_dir
 from redis_components.embedded.files import private_file, private_folder
@@ -63,9 +65,9 @@ from workers.consumers.mysql_dialect import DRIVER, MYSQL, has_other_driver
 from .engine import KINDS, WRITING, build, file_identity, in_memory, leave_unread, sqlite_file
 from .errors import EXAMPLES, StorageError, masked, storage_error, too_old, unfit
 from .schema import search_index
-from .schema.tables import metadata, trawl_schema
-from .write.reports import NEWEST_READINGS, Rechecks, RechecksOf, thread_record
-from .write.upsert import Refused, Written, fill, store
+from .schema.tables import checks, metadata, trawl_schema
+from .write.changes import Refused, Written
+from .write.upsert import fill, store
 
 _ROWS_AT_ONCE = 1000
 _FIRST_WITH_IDENTITY = 3  # version of the tables
@@ -91,6 +93,26 @@ def check_url() -> None:
                 raise unfit(database.engine.url, f"{lost}: use {EXAMPLES}")
         except StorageError as error:
             raise ConfigError(f"TRAWL_DATABASE_URL: {error}") from error
+
+
+def thread_record(check: Check | Row[*tuple[Any, ...]]) -> ThreadRecord:
+    """Return the record of a thread by its newest check, or by the row of that in `checks`."""
+    started_s = int(check.started_at.timestamp())
+    return ThreadRecord(
+        token=check.token or "",
+        comments=check.comments if check.total is None else check.total,
+        last_page=0 if check.gone else max(1, check.last_page),
+        last_comment=check.last_comment_id,
+        cursor=check.cursor,
+        hour=started_s // 3600,
+        listed=check.listed,
+        short=check.short,
+        told_at=started_s if check.token is None else None,
+    )
+
+
+NEWEST_READINGS = select(checks).where(or_(checks.c.reason.is_(None), checks.c.gone)).order_by(checks.c.finished_at.desc())
+"""Those of threads that were read as a whole, or are gone."""
 
 
 class Database:

@@ -24,7 +24,7 @@ import redis
 from sqlalchemy import func, select
 
 from forums import FORUM_DETAIL, FORUM_LIST
-from forums.freshness import Observation, observe
+from forums.freshness import Observation, Rechecks, observe
 from forums.records import FORUM_WRITER
 from forums.records.stored import Check, Comment, Forum, InvalidItem, Item, Post, Scan
 from forums.records.tasks_and_items import keep_marks, scan_task, task_of_scan
@@ -33,10 +33,9 @@ from forums.state import database_state
 from forums.state.database_state import PublicationDelays, ThreadRecord, removed_sites
 from forums.state.keys import ForumState, ForumStates, Ledger, Purpose, Spending
 from forums.storage import Database, StorageError, parse, scans
-from forums.storage.database import default_url
+from forums.storage.database import default_url, thread_record
 from forums.storage.history import log_fleet_notes, prune, store_members
-from forums.storage.write.reports import Rechecks, thread_record
-from forums.storage.write.upsert import Written
+from forums.storage.write.changes import Written
 from redis_components.admin.health import Problem
 from redis_components.admin.inspector import CrawlRecords, keys_in
 from redis_components.items.stream import ItemStream, new_token

@@ -1,5 +1,6 @@
 """The index of words of posts and comments: SQLite's FTS5, PostgreSQL's tsvector; MySQL and MariaDB have none, and are searched
-row by row. And the time by which they are sorted, that of their publication, with its index.
+row by row. And the time by which they are sorted, that of their publication, with its index; and the numbers of stored threads by
+board and month.
 
 Words are cut here, so that both find the same: runs of letters and digits, and for scripts that write no spaces each pair of
 neighbours. Site and author are words, too, so that a search of one author reads that author's rows alone. The tables are outside
@@ -14,9 +15,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import pairwise
@@ -27,6 +29,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Select,
+    bindparam,
     case,
     cast,
     column,
@@ -37,13 +40,14 @@ from sqlalchemy import (
     select,
     table,
     tuple_,
+    update,
 )
 from sqlalchemy.dialects.postgresql import TSQUERY
 
 from forums.storage.engine import UtcDateTime, keyed, rows_by_key
 
 from .dialects import Table
-from .tables import comments, posts
+from .tables import board_months, comments, posts
 
 ROWS, WORDS = "search_rows", "search_words"
 MOST_CHARACTERS = 100_000
@@ -274,3 +278,39 @@ def create_indexes_of_times(connection: Connection) -> None:
             connection.exec_driver_sql(f"CREATE INDEX {name} ON {table} ({before}{expression})")
     if connection.dialect.name == "postgresql":  # else it estimates the expression by a constant until a tenth has changed
         connection.exec_driver_sql(f"ANALYZE {posts.name}, {comments.name}")
+
+
+BoardMonth = tuple[str, str, str]  # site, board, month
+
+
+def board_month(site: str, board: str, created_at: Any, first_seen_at: Any) -> BoardMonth:
+    """Return the place where a thread counts. Times are of the driver: SQLite's are text."""
+    at = created_at or first_seen_at
+    if isinstance(at, datetime):
+        at = at.astimezone(UTC) if at.tzinfo else at
+        return site, board, f"{at.year:04}-{at.month:02}"
+    return site, board, at[:7]
+
+
+def add_threads(connection: Connection, numbers: Mapping[BoardMonth, int]) -> None:
+    """Add numbers of threads. The transaction excludes other writers."""
+    for (site, board, month), number in sorted(numbers.items()):
+        values = {"of_site": site, "of_board": board, "of_month": month, "more": number}
+        if number and not connection.execute(_ADD, values).rowcount:
+            connection.execute(board_months.insert().values(site=site, forum_id=board, month=month, threads=number))
+
+
+_C = board_months.c
+_ADD = (
+    update(board_months)
+    .where(_C.site == bindparam("of_site"), _C.forum_id == bindparam("of_board"), _C.month == bindparam("of_month"))
+    .values(threads=_C.threads + bindparam("more"))
+)
+
+
+def count_threads(connection: Connection) -> None:
+    """Count all stored threads."""
+    rows = connection.execute(select(posts.c.site, posts.c.forum_id, posts.c.created_at, posts.c.first_seen_at))
+    numbers = Counter(board_month(*row) for row in rows)
+    connection.execute(delete(board_months))
+    add_threads(connection, numbers)

@@ -1,4 +1,5 @@
-"""Upsert of posts and comments: reads the stored rows, merges the new states, and writes the changed columns.
+"""Upsert of posts and comments: reads the stored rows, merges the new states, and writes the changed columns; and of forums, as
+index pages list them.
 
 The caller's transaction excludes other writers (`upsert.store`), so nothing changes between reading and writing.
 """
@@ -8,21 +9,35 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC
 from functools import cache, lru_cache
 from hashlib import sha256
 from itertools import compress
 from operator import attrgetter, itemgetter, ne
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Insert, Select, Table, Update, bindparam, delete, select, type_coerce, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Insert,
+    Select,
+    Table,
+    Update,
+    bindparam,
+    delete,
+    or_,
+    select,
+    type_coerce,
+    update,
+)
 from sqlalchemy.types import NullType
 
-from forums.records.stored import Comment, Post
+from forums.records.stored import Comment, Forum, Post
 from forums.storage.engine import from_mysql, from_sqlite, keyed, rows_by_key
 from forums.storage.schema import search_index
 from forums.storage.schema.dialects import converted, execute_converted, execute_many, upsert
-from forums.storage.schema.tables import board_months, checks, comments, posts, revisions
+from forums.storage.schema.search_index import BoardMonth, add_threads, board_month
+from forums.storage.schema.tables import checks, comments, forums, posts, revisions
 
 from .changes import (
     NO_TEXT,
@@ -149,36 +164,6 @@ def _layout(table: Table[Any]) -> _Layout:
 
 def _kind(table: Table[Any]) -> str:
     return "post" if table is posts else "comment"
-
-
-# --- numbers of threads by board and month
-
-BoardMonth = tuple[str, str, str]  # site, board, month
-
-
-def board_month(site: str, board: str, created_at: Any, first_seen_at: Any) -> BoardMonth:
-    """Return the place where a thread counts. Times are of the driver: SQLite's are text."""
-    at = created_at or first_seen_at
-    if isinstance(at, datetime):
-        at = at.astimezone(UTC) if at.tzinfo else at
-        return site, board, f"{at.year:04}-{at.month:02}"
-    return site, board, at[:7]
-
-
-def add_threads(connection: Connection, numbers: Mapping[BoardMonth, int]) -> None:
-    """Add numbers of threads. The transaction excludes other writers."""
-    for (site, board, month), number in sorted(numbers.items()):
-        values = {"of_site": site, "of_board": board, "of_month": month, "more": number}
-        if number and not connection.execute(_ADD, values).rowcount:
-            connection.execute(board_months.insert().values(site=site, forum_id=board, month=month, threads=number))
-
-
-_C = board_months.c
-_ADD = (
-    update(board_months)
-    .where(_C.site == bindparam("of_site"), _C.forum_id == bindparam("of_board"), _C.month == bindparam("of_month"))
-    .values(threads=_C.threads + bindparam("more"))
-)
 
 
 # --- reading
@@ -381,3 +366,27 @@ _IS_THAT = [
 ]
 _DELETE_REVISION = delete(revisions).where(*_IS_THAT)
 _UPDATE_REVISION = update(revisions).where(*_IS_THAT).values(first_fetched_at=bindparam("first_fetched_at"))
+
+
+# --- forums
+
+
+def store_forums(connection: Connection, items: Sequence[Forum]) -> None:
+    """Update rows made by `store_mentions` with values of index pages; the newest page wins."""
+    rows = [
+        {"of_site": item.site, "of_id": item.id}
+        | {name: getattr(item, name) for name in ("name", "url", "parent_id", "threads", "fetched_at")}
+        for item in items
+    ]
+    connection.execute(_UPDATE_FORUM, rows)
+
+
+_UPDATE_FORUM: Update = (
+    update(forums)
+    .where(
+        forums.c.site == bindparam("of_site"),
+        forums.c.id == bindparam("of_id"),
+        or_(forums.c.fetched_at.is_(None), forums.c.fetched_at <= bindparam("fetched_at")),
+    )
+    .values({name: bindparam(name) for name in ("name", "url", "parent_id", "threads", "fetched_at")})
+)

@@ -3,6 +3,9 @@
 Items of one kind are stored together, in a few statements. If the database refuses an item, the group is halved until the bad
 item stands alone: about 2 log2(n) more rounds for each bad item. Sites and forums get rows at their first mention.
 
+Readings of threads mark missing comments as removed and schedule the next check. Only the newest reading of each thread is kept,
+and the time of the newest whole reading, so that a comment that is stored late is compared with it, too.
+
 The index of words and the numbers of stored threads by board and month are kept with each write of posts and comments: counting
 the rows of a large board takes seconds. A Trawl whose tables had version 4 knows neither, and may write in turns with this one or
 in its place (`database.py`). The last transaction that is indexed and counted is noted in `event_outputs`, so the log of events
@@ -11,28 +14,44 @@ names the rows of the others (`catch_up`).
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
 from functools import cache
+from operator import attrgetter
 from typing import Any, cast
 
 import msgspec
-from sqlalchemy import Connection, Insert, Table, Update, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import (
+    Column,
+    Connection,
+    Insert,
+    Row,
+    Select,
+    Table,
+    Update,
+    and_,
+    bindparam,
+    case,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.exc import SQLAlchemyError
 
+from forums.freshness import Rechecks, RechecksOf, next_check
 from forums.records.stored import NO_FORUMS, Check, Comment, Forum, Item, Post, Scan
 from forums.storage.engine import keyed, rows_by_key, too_large
 from forums.storage.errors import row_refusal
 from forums.storage.schema import search_index
 from forums.storage.schema.dialects import execute_many, upsert
-from forums.storage.schema.tables import board_months, comments, event_outputs, events, forums, posts, scans, sites
+from forums.storage.schema.tables import checks, comments, event_outputs, events, forums, posts, scans, sites
 from redis_components.items.stream import by_halves
 
-from .changes import NO_TEXT, ROWS, Change, ChangeKind, changes_of, lock_writers, note_position, reserved
-from .posts_and_comments import BoardMonth, add_threads, board_month, store_states
-from .reports import RechecksOf, schedule, store_checks
+from .changes import ROWS, Change, ChangeKind, Refused, Written, index_after, lock_writers, note_position, reserved
+from .posts_and_comments import store_forums, store_states
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
@@ -61,16 +80,6 @@ def store_mentions(connection: Connection, items: Sequence[Item]) -> None:
         execute_many(connection, _oldest(forums, dialect), ("site", "id", "first_seen_at"), rows)
 
 
-def store_forums(connection: Connection, items: Sequence[Forum]) -> None:
-    """Update rows made by `store_mentions` with values of index pages; the newest page wins."""
-    rows = [
-        {"of_site": item.site, "of_id": item.id}
-        | {name: getattr(item, name) for name in ("name", "url", "parent_id", "threads", "fetched_at")}
-        for item in items
-    ]
-    connection.execute(_UPDATE_FORUM, rows)
-
-
 def _forum_of(item: Item) -> str | None:
     match item:
         case Post() | Check():
@@ -88,38 +97,8 @@ def _oldest(table: Table[Any], dialect: str) -> Insert:
     return upsert(table, dialect, names, where=lambda new: new.first_seen_at < table.c.first_seen_at)
 
 
-_UPDATE_FORUM: Update = (
-    update(forums)
-    .where(
-        forums.c.site == bindparam("of_site"),
-        forums.c.id == bindparam("of_id"),
-        or_(forums.c.fetched_at.is_(None), forums.c.fetched_at <= bindparam("fetched_at")),
-    )
-    .values({name: bindparam(name) for name in ("name", "url", "parent_id", "threads", "fetched_at")})
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Refused:
-    """An item that the database refused."""
-
-    place: int  # index in the batch
-    reason: str
-
-
 _Group = Sequence[tuple[int, Item]]  # with their indexes in the batch
 _Store = Callable[[Connection, Sequence[Any]], object]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Written:
-    """Result of a transaction, filled while it runs."""
-
-    new: set[tuple[type[Item], str, str]] = field(default_factory=set)
-    """New posts and comments: (`Post` or `Comment`, site, id)."""
-    changes: list[Change] = field(default_factory=list)
-    dropped: set[int] = field(default_factory=set)
-    """Places in the batch of items of removed sites."""
 
 
 def store(
@@ -216,21 +195,11 @@ def newest(table: Table[Any], dialect: str) -> Insert:
     return upsert(table, dialect, names, where=lambda new: new[version] >= table.c[version])
 
 
-def count_threads(connection: Connection) -> None:
-    """Count all stored threads."""
-    rows = connection.execute(select(posts.c.site, posts.c.forum_id, posts.c.created_at, posts.c.first_seen_at))
-    numbers = Counter(board_month(*row) for row in rows)
-    connection.execute(delete(board_months))
-    add_threads(connection, numbers)
-
-
 _INDEXED = "indexed"
-_AT_ONCE = 20  # transactions
 _SEQ = events.c.seq
 _PROGRESS = select(event_outputs.c.seq, select(func.min(_SEQ)).scalar_subquery(), select(func.max(_SEQ)).scalar_subquery()).where(
     event_outputs.c.name == reserved(_INDEXED)
 )
-_MONTHS = select(posts.c.forum_id, posts.c.created_at, posts.c.first_seen_at).where(keyed(posts.c.id))
 
 
 def note_indexed(connection: Connection) -> None:
@@ -247,37 +216,185 @@ def catch_up(connection: Connection) -> None:
         search_index.create(connection)
         fill(connection)
         return
-    _index_after(connection, done)
+    index_after(connection, done)
     note_indexed(connection)
-
-
-def _index_after(connection: Connection, done: int) -> None:
-    """Index and count the rows of the transactions after `done`."""
-    numbers, moved = Counter[BoardMonth](), False
-    query = select(_SEQ, events.c.changes).order_by(_SEQ).limit(_AT_ONCE)
-    while found := connection.execute(query.where(done < _SEQ)).all():
-        done = found[-1].seq
-        changes = [one for row in found for one in changes_of(row.changes)]
-        for kind in ("post", "comment"):
-            search_index.index_again(
-                connection, kind, sorted({(one.site, one.id) for one in changes if one.row == kind and one.id})
-            )
-        new = [(one.site, one.id) for one in changes if one.row == "post" and _is_first(one)]
-        numbers.update(board_month(site, *row) for site, row in rows_by_key(connection, _MONTHS, new))
-        moved |= any(one.kind == ChangeKind.MOVED for one in changes)
-    if moved:
-        count_threads(connection)
-    else:
-        add_threads(connection, numbers)
-
-
-def _is_first(change: Change) -> bool:
-    """Return True if the change stored its row, also where it was seen as removed only."""
-    return change.version == 1 and (change.kind == ChangeKind.NEW or change.hash == NO_TEXT)
 
 
 def fill(connection: Connection) -> None:
     """Index and count all stored rows, and note it; the index is empty."""
     search_index.fill(connection)
-    count_threads(connection)
+    search_index.count_threads(connection)
     note_indexed(connection)
+
+
+# --- readings of threads
+
+_OF_THREAD = (
+    "listed_as",
+    "reply_count",
+    "last_reply_at",
+    "asked",
+    "counted_back",
+    "walled",
+)  # fields of a check without a column in `checks`
+_COPIED = [name for name in Check.__struct_fields__ if name not in ("site", "id", "forum_id", *_OF_THREAD)]
+_OF_CHECK = attrgetter("site", "id", *_COPIED)
+_NAMES = ("site", "post_id", *_COPIED)
+
+
+def store_checks(connection: Connection, items: Sequence[Check], rechecks: RechecksOf, changes: list[Change]) -> None:
+    """Store `items`, mark the rows that they show to be removed, and schedule the next checks of their threads.
+
+    The removals are added to `changes`.
+    """
+    rows = [_OF_CHECK(check) for check in items]
+    execute_many(connection, _newest(connection.dialect.name), _NAMES, rows)
+    of_list = [_list_values(check) for check in items if check.reply_count is not None or check.last_reply_at is not None]
+    if of_list:
+        connection.execute(_LISTED, sorted(of_list, key=lambda one: (one["of_site"], one["of_id"], one["at"])))
+    counted = [{"of_site": one.site, "of_id": one.id, "count": one.comments} for one in items if one.counted_back]
+    if counted:
+        connection.execute(_PLACED, counted)
+    gone = [_miss(check) for check in items if check.gone]
+    whole = [_miss(check) for check in items if check.gone or (check.whole and check.consistent)]
+    if whole:
+        connection.execute(_latest(checks.c.whole_at), whole)
+        changes += _to_remove(connection, comments, whole)
+        connection.execute(_removed(comments, comments.c.post_id), whole)
+    if gone:
+        connection.execute(_latest(checks.c.gone_at), gone)
+        changes += _to_remove(connection, posts, gone)
+        connection.execute(_removed(posts, posts.c.id), gone)
+    schedule(connection, {(check.site, check.id) for check in items}, rechecks)
+
+
+def schedule(connection: Connection, threads: Iterable[tuple[str, str]], rechecks: RechecksOf) -> None:
+    """Schedule the next check of each of `threads` (site, id) that was checked, from its newest check."""
+    checked = list(rows_by_key(connection, _CHECKED, threads))
+    whole = [(site, row.id) for site, row in checked if row.whole]
+    seen = {(site, row.post_id): row for site, row in rows_by_key(connection, _OF_COMMENTS, whole)}
+    planned = [_plan(site, row, seen.get((site, row.id)), rechecks(site)) for site, row in checked]
+    if planned:
+        execute_many(connection, _PLAN, ("of_site", "of_id", "checked_at", "next_check_at"), sorted(planned))
+
+
+def _plan(site: str, row: Row[*tuple[Any, ...]], seen: Row[*tuple[Any, ...]] | None, rechecks: Rechecks) -> tuple[Any, ...]:
+    """Return site, id, time of the check and next due time for a row of `_checked`; `seen`: its comments, if the reading was
+    whole. A thread that was already gone and still is gets no further check.
+    """
+    changes = int(seen.changes) if seen else 0  # MySQL's sums are decimals
+    changes += row.changed_at is not None and row.changed_at >= row.started_at and row.changed_at > row.first_seen_at
+    wait_s = None
+    if not (row.gone and row.deleted_at is not None and row.deleted_at < row.started_at):
+        age_s = max(0.0, (row.finished_at - _newest_at(row, seen)).total_seconds())
+        until_s, shortest_s = rechecks.until_s, rechecks.min_interval_s
+        wait_s = next_check(age_s, changes, recheck_s=until_s, min_interval_s=shortest_s, requests=1 + row.last_page)
+    due = None if wait_s is None else row.finished_at + timedelta(seconds=wait_s)
+    return site, row.id, row.finished_at, due
+
+
+def _newest_at(row: Row[*tuple[Any, ...]], seen: Row[*tuple[Any, ...]] | None) -> Any:
+    """Return the time of the last known post in the thread: young threads are checked more often."""
+    if row.mode == "changed" and not row.whole:
+        return row.started_at  # the list shows a new post; its comments are not queried for that
+    dates = [row.created_at, row.last_reply_at, (seen.written_at or seen.seen_at) if seen else None]
+    return max((date for date in dates if date is not None), default=row.first_seen_at)
+
+
+def _miss(check: Check) -> dict[str, Any]:
+    return {"of_site": check.site, "of_id": check.id, "at": check.started_at}
+
+
+def _list_values(check: Check) -> dict[str, Any]:
+    of_list = {"replies": check.reply_count, "last_reply": check.last_reply_at}
+    return {"of_site": check.site, "of_id": check.id, "at": check.finished_at, **of_list}
+
+
+@cache
+def _newest(dialect: str) -> Insert:
+    return upsert(checks, dialect, _NAMES, where=lambda new: new.finished_at >= checks.c.finished_at)
+
+
+@cache
+def _latest(column: Column[Any]) -> Update:
+    thread = and_(checks.c.site == bindparam("of_site"), checks.c.post_id == bindparam("of_id"))
+    older = or_(column.is_(None), column < bindparam("at"))
+    return update(checks).where(thread, older).values({column.name: bindparam("at")})
+
+
+@cache
+def _removed(table: Table[Any], thread: Column[Any]) -> Update:
+    """Return the update that marks rows missing in a reading as removed, since the first such reading."""
+    unseen = and_(table.c.site == bindparam("of_site"), thread == bindparam("of_id"), table.c.fetched_at < bindparam("at"))
+    sooner = or_(table.c.deleted_at.is_(None), table.c.deleted_at > bindparam("at"))
+    version = case((table.c.deleted_at.is_(None), table.c.version + 1), else_=table.c.version)
+    ordered: Any = (table.c.version, version), (table.c.deleted_at, bindparam("at"))  # in MySQL an assignment sees earlier ones
+    return update(table).where(unseen, sooner).ordered_values(*ordered)
+
+
+def _to_remove(connection: Connection, table: Table[Any], readings: Iterable[dict[str, Any]]) -> list[Change]:
+    """Return the changes of the rows that `_removed` will mark: rows that the newest reading, already stored, did not show."""
+    threads = sorted({(one["of_site"], one["of_id"]) for one in readings})
+    row = "post" if table is posts else "comment"
+    return [
+        Change(row, site, id_, thread, version + 1, ChangeKind.DELETED, digest or "", forum)
+        for site, (id_, thread, version, digest, forum) in rows_by_key(connection, _unseen(table), threads)
+    ]
+
+
+@cache
+def _unseen(table: Table[Any]) -> Select[*tuple[Any, ...]]:
+    of_post: tuple[Any, ...] = posts.c.id, checks.c.gone_at, posts.c.forum_id
+    thread, last, forum = of_post if table is posts else (comments.c.post_id, checks.c.whole_at, literal(""))
+    return (
+        select(table.c.id, thread, table.c.version, table.c.content_hash, forum)
+        .join_from(table, checks, and_(checks.c.site == table.c.site, checks.c.post_id == thread))
+        .where(keyed(thread))
+        .where(table.c.fetched_at < last, table.c.deleted_at.is_(None))
+        .order_by(thread, table.c.id)
+    )
+
+
+_CHECKED = (
+    select(*[posts.c[name] for name in ("id", "created_at", "last_reply_at", "first_seen_at", "changed_at", "deleted_at")])
+    .add_columns(*[checks.c[name] for name in ("started_at", "finished_at", "mode", "last_page", "whole", "gone")])
+    .join_from(posts, checks, and_(checks.c.site == posts.c.site, checks.c.post_id == posts.c.id))
+    .where(keyed(posts.c.id))
+)
+# Edits and deletions found by the newest reading of each thread, with the time of its newest comment, or of its first sight on a
+# site without dates. Used only for readings of whole threads, which cost far more requests than this count.
+_EDITED = and_(comments.c.changed_at >= checks.c.started_at, comments.c.changed_at > comments.c.first_seen_at)
+_OF_COMMENTS = (
+    select(
+        comments.c.post_id,
+        func.sum(case((or_(comments.c.deleted_at >= checks.c.started_at, _EDITED), 1), else_=0)).label("changes"),
+        func.max(comments.c.created_at).label("written_at"),
+        func.max(comments.c.first_seen_at).label("seen_at"),
+    )
+    .join_from(comments, checks, and_(checks.c.site == comments.c.site, checks.c.post_id == comments.c.post_id))
+    .where(keyed(comments.c.post_id))
+    .group_by(comments.c.post_id)
+)
+# For a thread whose first page was not read again: count and time from the list, unless a newer state was stored.
+_LISTED: Update = (
+    update(posts)
+    .where(posts.c.site == bindparam("of_site"), posts.c.id == bindparam("of_id"))
+    .where(or_(posts.c.checked_at.is_(None), posts.c.checked_at <= bindparam("at")), posts.c.fetched_at <= bindparam("at"))
+    .values(
+        reply_count=func.coalesce(bindparam("replies", type_=posts.c.reply_count.type), posts.c.reply_count),
+        last_reply_at=func.coalesce(bindparam("last_reply", type_=posts.c.last_reply_at.type), posts.c.last_reply_at),
+    )
+)
+
+# For a thread that was read backwards from its newest comment: its length was known only at the end.
+_PLACED: Update = (
+    update(comments)
+    .where(comments.c.site == bindparam("of_site"), comments.c.post_id == bindparam("of_id"), comments.c.position <= 0)
+    .values(position=comments.c.position + bindparam("count"))
+)
+
+_PLAN: Update = (
+    update(posts)
+    .where(posts.c.site == bindparam("of_site"), posts.c.id == bindparam("of_id"))
+    .values(checked_at=bindparam("checked_at"), next_check_at=bindparam("next_check_at"))
+)

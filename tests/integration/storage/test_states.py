@@ -11,12 +11,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import delete, update
 
-from forums.freshness import next_check
+from forums.freshness import Rechecks, next_check
 from forums.scheduling.rechecking import take_due
 from forums.storage import Database, checks, comments, parse, posts, revisions, scans
 from forums.storage.schema.tables import events, forums, metadata, sites
 from forums.storage.write.changes import Change, changes_of
-from forums.storage.write.reports import Rechecks
 from tests.support.items import START, at, check, comment, forum, post, scan, wire
 
 
