@@ -27,7 +27,7 @@ from redis_components.politeness.limits import parse_quiet_hours, quiet_now
 from redis_components.server.printable import in_one_line, kind_of, printable
 from redis_components.server.untrusted_values import server_time
 
-from .outputs import Delivery, NotTaken, OutputOptions, Taken, require
+from .outputs import Delivery, NotTaken, OutputOptions, Taken
 
 if TYPE_CHECKING:
     from .rules import Rules
@@ -111,9 +111,10 @@ def _send(service: Any, title: str, body: str) -> None:
 
 def service_of(name: str, options: NotifyOptions) -> Any:
     """Return Apprise with the output's address. Raises ConfigError."""
-    require("apprise", name, "Apprise", "notify")
-    import apprise
-
+    try:
+        import apprise
+    except ImportError:
+        raise ConfigError(f"output {name} needs Apprise: pip install 'trawl-fleet[notify]'") from None
     logging.getLogger("apprise").setLevel(logging.CRITICAL)  # it writes addresses with tokens into the log
     service = apprise.Apprise()
     if not service.add(options.url):

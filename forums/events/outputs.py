@@ -28,7 +28,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, ClassVar, Literal, NamedTuple
 from urllib.parse import urlsplit
@@ -61,19 +60,6 @@ class Taken:
 
     number: int
     refused: Sequence[tuple[Event, str]] = ()  # for good, each with the receiver's answer
-
-
-def require(module: str, output: str, package: str, extra: str) -> None:
-    """Raise ConfigError if the client of an output is not installed."""
-    try:
-        import_module(module)
-    except ImportError:
-        raise ConfigError(f"output {output} needs {package}: pip install 'trawl-fleet[{extra}]'") from None
-
-
-def encode(event: Event) -> bytes:
-    """Encode an event as one line of JSON in UTF-8."""
-    return msgspec.json.encode(event)
 
 
 class Delivery(NamedTuple):
@@ -151,7 +137,7 @@ class FileOptions(OutputOptions):
             with os.fdopen(descriptor, "r+b") as file:
                 last = _last_in(file, path, to.end)
                 new = [event for event in events if last is None or event.at > last]
-                file.write(b"".join(encode(event) + b"\n" for event in new))
+                file.write(b"".join(msgspec.json.encode(event) + b"\n" for event in new))
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
@@ -207,7 +193,7 @@ class StreamOptions(OutputOptions):
             if new:
                 pipeline = client.pipeline(transaction=True)
                 for event in new:
-                    pipeline.xadd(key, {"id": event.id, "event": encode(event)}, id=event.position)
+                    pipeline.xadd(key, {"id": event.id, "event": msgspec.json.encode(event)}, id=event.position)
                 pipeline.execute()
         except redis.RedisError as error:
             raise NotTaken(f"{key}: {error}") from error

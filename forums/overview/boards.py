@@ -5,10 +5,8 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from operator import attrgetter
-from typing import Self
 
 import msgspec
 import redis
@@ -128,29 +126,12 @@ class BoardView(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return ": ".join(filter(None, (first, failed or gap, self.state.reason or ""))) or wall
 
 
-@dataclass(frozen=True)
-class Watched:
-    """All forums, or those of a site, in the order of their ids."""
-
-    forums: Sequence[WatchedForum]
-    by_site: Mapping[str, int]
-    """Number of forums by site."""
-    ill: Sequence[WatchedForum]
-    """Forums whose last scan failed, or that have a gap."""
-
-    @classmethod
-    def of(cls, forums: Sequence[WatchedForum]) -> Self:
-        """Count the forums of a list."""
-        ill = [one for one in forums if one.state.errors > 0 or one.state.gap_at is not None]
-        return cls(forums, Counter(map(attrgetter("site"), forums)), ill)
-
-
-def watched(client: redis.Redis, site: str | None = None) -> Watched:
+def watched(client: redis.Redis, site: str | None = None) -> list[WatchedForum]:
     """Return all watched forums, or those of a site. Raises `redis.RedisError` when Redis does not answer."""
     store = ForumStates(client)
     dues, states = store.raw_dues(site), store.raw_states(site)
     found = (_watched(name, dues[name], states.get(name)) for name in sorted(dues))
-    return Watched.of([one for one in found if one is not None])
+    return [one for one in found if one is not None]
 
 
 def _watched(name: bytes, due: bytes, state: bytes | None) -> WatchedForum | None:
@@ -170,15 +151,15 @@ class Boards:
 
     def __init__(
         self,
-        watched: Sequence[WatchedForum] | Watched,
+        watched: Sequence[WatchedForum],
         now: float,
         *,
         held: Mapping[str, Hold] | None = None,
         wrong: Mapping[str, str] | None = None,
         over: Mapping[str, str] | None = None,
     ) -> None:
-        known = watched if isinstance(watched, Watched) else Watched.of(watched)
-        self.watched, self.by_site, self.ill = known.forums, known.by_site, known.ill
+        self.watched, self.by_site = watched, Counter(map(attrgetter("site"), watched))
+        self.ill = [one for one in watched if one.state.errors > 0 or one.state.gap_at is not None]
         self._now, self._held, self._wrong, self._over = now, held or {}, wrong or {}, over or {}
 
     def __len__(self) -> int:

@@ -15,7 +15,6 @@ import msgspec
 import redis
 
 from forums import FORUM_DETAIL, FORUM_LIST
-from forums.overview.boards import Watched, watched
 from forums.records import FORUM_WRITER
 from forums.state.database_state import (
     ANOTHER_DATABASE,
@@ -36,7 +35,7 @@ from workers.overview.problems import named, span
 from workers.overview.reader import Reading, SitesReader
 from workers.state.keys import FleetKeys
 
-from .boards import Boards, BoardState, BoardView, fails
+from .boards import Boards, BoardState, BoardView, fails, watched
 
 if TYPE_CHECKING:
     from workers.overview import Overview
@@ -205,8 +204,8 @@ class ForumSitesReader(SitesReader):
     def read(self, reading: Reading, site: str | None = None) -> ForumSites:
         """Read the sites, or one of them; what belongs to a whole fleet only where its crawls were read."""
         client, now, part = self._client, reading.now, reading.part
-        boards = part("boards", partial(watched, client, site)) or Watched.of(())
-        sites = sorted(boards.by_site)
+        boards = part("boards", partial(watched, client, site)) or []
+        sites = sorted({one.site for one in boards})
         spent = part("requests", lambda: Ledger(client).spent(sites, now)) or {}
         budgets = part("budgets", lambda: Ledger(client).budgets(sites)) or {}
         wrong = part("site files", lambda: wrong_files(client)) or {}

@@ -63,7 +63,7 @@ from redis_components.server.variables import variable
 from workers.consumers.mysql_dialect import DRIVER, MYSQL, has_other_driver
 
 from .engine import KINDS, WRITING, build, file_identity, in_memory, leave_unread, sqlite_file
-from .errors import EXAMPLES, StorageError, masked, storage_error, too_old, unfit
+from .errors import EXAMPLES, StorageError, masked, storage_error, unfit
 from .schema import search_index
 from .schema.tables import checks, metadata, trawl_schema
 from .write.changes import Refused, Written
@@ -369,7 +369,8 @@ def _check_server(connection: Connection) -> None:
     if isinstance(dialect, MySQLDialect):
         found = dialect.server_version_info or ()
         if found < _MYSQL_FIRST[dialect.is_mariadb]:
-            raise too_old(connection.engine.url, ".".join(map(str, found)))
+            needed = "use MySQL 8.0.17, MariaDB 10.6, or a later one"
+            raise unfit(connection.engine.url, f"its server has version {'.'.join(map(str, found))}; {needed}")
 
 
 @contextmanager

@@ -68,11 +68,6 @@ def unfit(url: URL | str, what: str) -> StorageError:
     return StorageError(f"database {masked(url)}: {what}")
 
 
-def too_old(url: URL, version: str) -> StorageError:
-    """Return the error for a server of MySQL or MariaDB that is not supported any more."""
-    return unfit(url, f"its server has version {version}; use MySQL 8.0.17, MariaDB 10.6, or a later one")
-
-
 def first_line(error: Exception) -> str:
     """Return the driver's message in one line, without SQLAlchemy's statement and parameters."""
     if isinstance(error, NoSuchModuleError):

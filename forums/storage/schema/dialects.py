@@ -29,7 +29,6 @@ from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.sql.visitors import iterate
 from sqlalchemy.types import TypeEngine
 
-from forums.storage.engine import UtcDateTime, mysql_moment, sqlite_text
 from workers.consumers.mysql_dialect import LongText, Varchar
 
 _NAME_CHARS = 255  # in MySQL at most 1,020 bytes: three of them fit into an index row, with any ids
@@ -156,11 +155,7 @@ def _compiled(statement: Statement, dialect: Dialect) -> _Compiled:
     compiled: Any = statement.compile(dialect=dialect)
     converters: dict[str, Callable[[Any], Any]] = {}
     for name, bind in compiled.binds.items():
-        if isinstance(bind.type, UtcDateTime) and dialect.name == "sqlite":
-            converters[name] = sqlite_text
-        elif isinstance(bind.type, UtcDateTime) and dialect.name == "mysql":
-            converters[name] = mysql_moment
-        elif (processor := bind.type.bind_processor(dialect)) is not None:
+        if (processor := bind.type.bind_processor(dialect)) is not None:
             converters[name] = processor
     order = tuple(compiled.positiontup) if compiled.positional else None
     return _Compiled(sql=str(compiled), order=order, converters=converters)
