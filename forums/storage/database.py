@@ -67,7 +67,7 @@ from .errors import EXAMPLES, StorageError, masked, storage_error, unfit
 from .schema import search_index
 from .schema.tables import checks, metadata, trawl_schema
 from .write.changes import Refused, Written
-from .write.upsert import fill, store
+from .write.upsert import catch_up, fill, is_indexed, store
 
 _ROWS_AT_ONCE = 1000
 _FIRST_WITH_IDENTITY = 3  # version of the tables
@@ -288,9 +288,13 @@ def prepare(engine: Engine, *, upgrade: bool = True) -> None:
     with engine.connect() as connection:
         _check_server(connection)
         version = stored_version(connection)
+        behind = version == VERSION and upgrade and not is_indexed(connection)
     if version is None or (version < VERSION and upgrade):
         with _changing(engine) as connection:
             version = _upgrade(connection)
+    elif behind:
+        with _changing(engine) as connection:
+            catch_up(connection)
     if problem := mismatch(version):
         raise StorageError(f"database {masked(engine.url)}: {problem}")
 

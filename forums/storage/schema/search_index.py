@@ -44,7 +44,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import TSQUERY
 
-from forums.storage.engine import UtcDateTime, keyed, rows_by_key
+from forums.storage.engine import UtcDateTime
 
 from .dialects import Table
 from .tables import board_months, comments, posts
@@ -94,13 +94,6 @@ def fill(connection: Connection) -> None:
         while rows := connection.execute(query.where(tuple_(*key) > after).order_by(*key).limit(_AT_ONCE)).all():
             index(connection, kind, list(map(_row, rows)))
             after = tuple(rows[-1][:2])
-
-
-def index_again(connection: Connection, kind: str, keys: Sequence[tuple[str, str]]) -> None:
-    """Index the stored rows of these keys, which may be indexed with former texts."""
-    stored, query = _STORED[kind]
-    found = rows_by_key(connection, query.where(keyed(stored.c.id)), keys)
-    index(connection, kind, [_row(row) for _, row in found], changed=keys)
 
 
 def _row(row: Any) -> Row:

@@ -18,7 +18,6 @@ Events of crawlers, operators, breakers, runs, rolls and the autoscaler are adde
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -28,10 +27,7 @@ import msgspec
 from sqlalchemy import Connection, insert, select, text, update
 
 from forums.records.stored import Comment, Item, Post
-from forums.storage.engine import keyed, rows_by_key
-from forums.storage.schema import search_index
-from forums.storage.schema.search_index import BoardMonth, add_threads, board_month, count_threads
-from forums.storage.schema.tables import event_outputs, events, posts, trawl_schema
+from forums.storage.schema.tables import event_outputs, trawl_schema
 from redis_components.errors import ConfigError
 
 NO_TEXT = ""
@@ -315,32 +311,3 @@ class Written:
     changes: list[Change] = field(default_factory=list)
     dropped: set[int] = field(default_factory=set)
     """Places in the batch of items of removed sites."""
-
-
-_AT_ONCE = 20  # transactions
-_MONTHS = select(posts.c.forum_id, posts.c.created_at, posts.c.first_seen_at).where(keyed(posts.c.id))
-
-
-def index_after(connection: Connection, done: int) -> None:
-    """Index and count the rows of the transactions after `done`."""
-    numbers, moved = Counter[BoardMonth](), False
-    query = select(events.c.seq, events.c.changes).order_by(events.c.seq).limit(_AT_ONCE)
-    while found := connection.execute(query.where(done < events.c.seq)).all():
-        done = found[-1].seq
-        changes = [one for row in found for one in changes_of(row.changes)]
-        for kind in ("post", "comment"):
-            search_index.index_again(
-                connection, kind, sorted({(one.site, one.id) for one in changes if one.row == kind and one.id})
-            )
-        new = [(one.site, one.id) for one in changes if one.row == "post" and _is_first(one)]
-        numbers.update(board_month(site, *row) for site, row in rows_by_key(connection, _MONTHS, new))
-        moved |= any(one.kind == ChangeKind.MOVED for one in changes)
-    if moved:
-        count_threads(connection)
-    else:
-        add_threads(connection, numbers)
-
-
-def _is_first(change: Change) -> bool:
-    """Return True if the change stored its row, also where it was seen as removed only."""
-    return change.version == 1 and (change.kind == ChangeKind.NEW or change.hash == NO_TEXT)

@@ -8,8 +8,8 @@ and the time of the newest whole reading, so that a comment that is stored late 
 
 The index of words and the numbers of stored threads by board and month are kept with each write of posts and comments: counting
 the rows of a large board takes seconds. A Trawl whose tables had version 4 knows neither, and may write in turns with this one or
-in its place (`database.py`). The last transaction that is indexed and counted is noted in `event_outputs`, so the log of events
-names the rows of the others (`catch_up`).
+in its place (`database.py`). The last transaction that is indexed and counted is noted in `event_outputs`: once another Trawl has
+stored rows, all are indexed and counted again when a writer opens the database (`catch_up`).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from forums.storage.schema.dialects import execute_many, upsert
 from forums.storage.schema.tables import checks, comments, event_outputs, events, forums, posts, scans, sites
 from redis_components.items.stream import by_halves
 
-from .changes import ROWS, Change, ChangeKind, Refused, Written, index_after, lock_writers, note_position, reserved
+from .changes import ROWS, Change, ChangeKind, Refused, Written, lock_writers, note_position, reserved
 from .posts_and_comments import store_forums, store_states
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
@@ -132,7 +132,7 @@ def store(
         Check: lambda connection, items: store_checks(connection, items, rechecks, changes),
     }
     lock_writers(connection)
-    catch_up(connection)
+    indexed = is_indexed(connection)
     refused = [Refused(place=place, reason=reason) for place, reason in too_large(connection, items).items()]
     gone = removed()
     written.dropped.update(place for place, item in enumerate(items) if item.site in gone)
@@ -145,7 +145,7 @@ def store(
         if group:
             refused += _store(connection, act, group, changes)
     append(connection, changes)
-    if changes:
+    if changes and indexed:
         note_indexed(connection)
     return refused
 
@@ -196,28 +196,26 @@ def newest(table: Table[Any], dialect: str) -> Insert:
 
 
 _INDEXED = "indexed"
-_SEQ = events.c.seq
-_PROGRESS = select(event_outputs.c.seq, select(func.min(_SEQ)).scalar_subquery(), select(func.max(_SEQ)).scalar_subquery()).where(
-    event_outputs.c.name == reserved(_INDEXED)
-)
+_DONE = select(event_outputs.c.seq).where(event_outputs.c.name == reserved(_INDEXED)).scalar_subquery()
+_OF_OTHERS = select(events.c.seq).where(events.c.seq > _DONE, events.c.number > 0).limit(1)
+
+
+def is_indexed(connection: Connection) -> bool:
+    """Return True if the rows of all transactions in the log are indexed and counted."""
+    return connection.execute(_OF_OTHERS).first() is None
 
 
 def note_indexed(connection: Connection) -> None:
     """Note that the rows of all transactions up to the last one in the log are indexed and counted."""
-    note_position(connection, _INDEXED, func.coalesce(select(func.max(_SEQ)).scalar_subquery(), 0))
+    note_position(connection, _INDEXED, func.coalesce(select(func.max(events.c.seq)).scalar_subquery(), 0))
 
 
 def catch_up(connection: Connection) -> None:
-    """Index and count what others have stored since `note_indexed`. The transaction excludes other writers."""
-    done, oldest, last = connection.execute(_PROGRESS).one_or_none() or (None, None, None)
-    if done is None or last is None or last <= done:
-        return
-    if oldest > done + 1:  # some of their transactions are too old for the log
+    """Index and count all rows again if others have stored some since `note_indexed`."""
+    lock_writers(connection)
+    if not is_indexed(connection):
         search_index.create(connection)
         fill(connection)
-        return
-    index_after(connection, done)
-    note_indexed(connection)
 
 
 def fill(connection: Connection) -> None:
