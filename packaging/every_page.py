@@ -33,7 +33,6 @@ PAGES = {
     "dead": "/dead",
     "service": "/service/forum_detail",
     "crawler": "/crawler/forum_detail/0",
-    "schedule": "/schedule",
     "jobs": "/jobs",
     "login": "/login",
     "alert": "/act/alert?match=the",

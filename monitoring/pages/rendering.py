@@ -17,7 +17,7 @@ from workers.state.registry import CrawlerRecord, CrawlerState
 
 from .actions import ACTIONS
 
-_LINKS = (("/dead", "Dead letters"), ("/history", "History"), ("/schedule", "Schedule"), ("/jobs", "Jobs"))
+_LINKS = (("/dead", "Dead letters"), ("/history", "History"), ("/jobs", "Jobs"))
 REFRESH_S = 5
 PROBLEMS_SHOWN = 12
 FOREIGN_SHOWN = 10
@@ -56,7 +56,7 @@ def _environment() -> Environment:
         "node_tone": node_tone,
         "story": story,
         "links": (*part().links, *_LINKS),
-        "linked": {"service", "crawler", "node", "run", *part().named_pages},
+        "linked": {"service", "crawler", "run", *part().named_pages},
         "acts_known": {*ACTIONS, *part().actions()},
         **part().names,
     }

@@ -160,7 +160,6 @@ def page_routes(desk: Desk) -> APIRouter:
     plain: dict[str, Callable[[Reading], str]] = {
         "dead": views.dead,
         "history": views.history,
-        "schedule": views.schedule,
         "jobs": runs.jobs,
         **part().pages,
     }
@@ -169,7 +168,6 @@ def page_routes(desk: Desk) -> APIRouter:
     named: dict[str, Callable[[Reading, str], str]] = {
         "service": views.service,
         "crawler": views.crawler,
-        "node": views.node,
         "run": runs.run,
         **part().named_pages,
     }

@@ -111,15 +111,6 @@ def crawler(reading: Reading, name: str) -> str:
     return reading.html("crawler.html", name, one=one, log=_log(one) if one else [], runs=runs)
 
 
-def node(reading: Reading, name: str) -> str:
-    """Render one node. Raises NotThere."""
-    one = next((one for one in reading.view.nodes if one.name == name), None)
-    if one is None and reading.view.failure is None:
-        raise NotThere(f"no node {name!r:.100} has reported")
-    crawlers = [record for record in reading.view.crawlers if record.node == name]
-    return reading.html("node.html", name, one=one, crawlers=crawlers)
-
-
 def dead(reading: Reading) -> str:
     """Render the dead letters of all services."""
     entries = dead_of(reading.client, reading.view) if reading.view.failure is None else []
@@ -135,16 +126,6 @@ def history(reading: Reading) -> str:
         day=fleet_charts(known, now, rows),
         month=fleet_charts(known, now, rows, month=True),
     )
-
-
-def schedule(reading: Reading) -> str:
-    """Render the schedule."""
-    if reading.view.failure is not None:
-        return reading.html("schedule.html", "Schedule")
-    from tasks.beat.desk import ScheduleDesk  # loads Celery's application
-
-    desk = ScheduleDesk(reading.client)
-    return reading.html("schedule.html", "Schedule", rows=[desk.look(name) for name in desk.names()])
 
 
 def _runs(reading: Reading, spider: str, number: int | None) -> list[Run]:

@@ -48,7 +48,7 @@ ODD = [
     *("file:///etc/passwd", "=1+1", "0", "1", "1.5", "1e308", "a=b\nc"),
 ]
 TEXT = st.sampled_from(ODD) | st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-PAGES = ["/site/{}", "/service/{}", "/crawler/{}", "/node/{}", "/search?q={}", "/search?author={}", "/act/{}", "/login?next={}"]
+PAGES = ["/site/{}", "/service/{}", "/crawler/{}", "/search?q={}", "/search?author={}", "/act/{}", "/login?next={}"]
 PAGES += [f"/{name}?{field}={{}}" for name in ("events", "history", "dead", "jobs") for field in ("site", "range", "page", "q")]
 
 

@@ -114,11 +114,11 @@ def test_every_page_escapes_hostile_names(redis_client: redis.Redis) -> None:
     crawler = replace(CRAWLER, spider=EVIL, node=EVIL, note=EVIL)
     view = replace(viewed(crawler, crawl=replace(CRAWL, spider=EVIL)), nodes=(NodeRecord(name=EVIL, beat_at=NOW),))
     one = reading(redis_client, view)
-    pages = [views.node(one, EVIL), views.service(one, EVIL), views.crawler(one, crawler.name), of_forums.events(one)]
-    for html in [*pages, of_forums.sites(one), views.schedule(one), runs.jobs(one)]:
+    pages = [views.service(one, EVIL), views.crawler(one, crawler.name), of_forums.events(one)]
+    for html in [*pages, of_forums.sites(one), runs.jobs(one)]:
         assert "<script>" not in html
         assert not {"\x1b", "\u202e"} & set(html)
-    assert f"/node/{quote(EVIL)}" in _Text(pages[1]).links
+    assert f"/crawler/{quote(crawler.name)}" in _Text(pages[0]).links
 
 
 def test_without_redis_every_page_says_so(redis_client: redis.Redis) -> None:
@@ -128,9 +128,8 @@ def test_without_redis_every_page_says_so(redis_client: redis.Redis) -> None:
         of_forums.site(away, "x"),
         views.service(away, "x"),
         views.crawler(away, "x/0"),
-        views.node(away, "x"),
     ]
-    for html in [*pages, views.dead(away), of_forums.events(away), views.schedule(away), runs.jobs(away)]:
+    for html in [*pages, views.dead(away), of_forums.events(away), runs.jobs(away)]:
         assert "is not running: start it" in html
 
 

@@ -34,7 +34,7 @@ from workers.state.registry import CrawlerRecord, CrawlerState, Registry
 ROOT = Path(__file__).parents[2]
 AXE = Path(os.environ.get("AXE_CORE", ROOT / ".venv-tools/node_modules/axe-core/axe.min.js"))
 PATHS = (
-    *("/", "/sites", "/site/demo", "/service/books", "/crawler/books/0", "/dead", "/events", "/history", "/schedule", "/jobs"),
+    *("/", "/sites", "/site/demo", "/service/books", "/crawler/books/0", "/dead", "/events", "/history", "/jobs"),
     *(
         "/search",
         "/search?q=prices",

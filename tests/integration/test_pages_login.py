@@ -91,10 +91,8 @@ INNER = (
     "/site/x",
     "/service/books",
     "/crawler/books/0",
-    "/node/n",
     "/dead",
     "/events",
-    "/schedule",
     "/jobs",
     "/run/brands-1",
     "/search?q=x",
@@ -202,12 +200,12 @@ def test_a_search_ends_when_its_client_goes_and_gives_its_place_to_the_next(
 def test_a_page_that_is_as_it_was_is_not_sent_again_and_only_to_viewers(redis_url: str) -> None:
     viewer = Browser(app=create_app(Source(redis_url, {"books": 1}), tokens=Tokens(read=READ)), client=ELSEWHERE)
     bearer = f"Bearer {READ}"
-    code, text, headers = viewer.ask("GET", "/schedule", authorization=bearer)
-    assert (code, "Schedule" in text) == (200, True)
+    code, text, headers = viewer.ask("GET", "/history", authorization=bearer)
+    assert (code, "History" in text) == (200, True)
     tag = {"if-none-match": headers["etag"]}
     assert viewer.ask("GET", "/dead", authorization=bearer, **tag)[0] == 200, "another page"
     same = viewer.ask(
         "GET", "/dead", authorization=bearer, **{"if-none-match": viewer.ask("GET", "/dead", authorization=bearer)[2]["etag"]}
     )
     assert same[:2] == (304, "")
-    assert viewer.ask("GET", "/schedule", **tag)[0] == 303, "without a login"
+    assert viewer.ask("GET", "/history", **tag)[0] == 303, "without a login"
