@@ -73,7 +73,6 @@ def _keep(steps: DemoSteps, console: Console, interrupts: Interrupts) -> None:
     """Leave everything running, the forum alive, until Ctrl-C."""
     processes = steps.processes
     processes.forum.control(rate=2)
-    processes.recheck(True)
     console.print()
     console.print(Text("Everything goes on, and the forum lives again, until Ctrl-C. Look around:", style="bold"))
     trawl = trawl_command()
@@ -146,7 +145,7 @@ def _figures(steps: DemoSteps) -> Iterator[tuple[str, str]]:
         yield "killed", f"{killed.crawler.name} at {clock(killed.at_s)}; {reclaimed:,} leases taken back"
         yield "crawling again", f"{killed.recovered_after_s:.1f} s after the kill"
     edits, deletions = steps.progress.noticed
-    by_then = f"{steps.noticed_following:,} of them in passing, the others by a last check of every thread"
+    by_then = f"{steps.noticed_following:,} of them while it lived, the others by a last check of every thread"
     yield "noticed", f"{edits:,} edits and {deletions:,} deletions, {by_then}"
     yield "followed", f"with {steps.requests_following:,} requests in {steps.processes.options.demo_live_s:.0f} s"
     yield "wall time", f"{steps.progress.clock_s:.0f} s"

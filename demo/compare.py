@@ -13,7 +13,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha1
@@ -72,22 +72,21 @@ def followed_up(client: Any) -> bool:
     return not (crawl.start_tasks or crawl.overflow or crawl.leased_tasks or crawl.ready or crawl.leased or crawl.items)
 
 
-def settle(database: Database, client: Any, frozen: datetime, *, again: bool) -> int:
-    """Wait until every thread has been read since then, or, not `again`, until what scans since then found is stored; return how
-    many threads were not read, within the limit.
+def settling(database: Database, client: Any, frozen: datetime, *, again: bool = True) -> Iterator[int]:
+    """Yield how many threads were not read since then, at each look, until all were, or, not `again`, until what scans since then
+    found is stored.
     """
-    begun, asked, left = time.monotonic(), 0.0, -1
-    while time.monotonic() - begun < LIMIT_S:
+    asked = 0.0
+    while True:
         # In this order: a thread found by a scan is a start task before the scan is stored, and a row only once it was read.
         followed = scanned(database, SITE, frozen) >= BOARDS and followed_up(client)
         left = unchecked(database, SITE, frozen) if again else int(not followed)
         if followed and not left:
-            break
+            return
+        yield left
         if again and time.monotonic() - asked > ASK_AGAIN_S:
             recheck(client, database, SITE, force=True)
             asked = time.monotonic()
-        time.sleep(1)
-    return left
 
 
 def look(forum: str, *, again: bool = True) -> Found:
@@ -97,9 +96,11 @@ def look(forum: str, *, again: bool = True) -> Found:
     try:
         begun, frozen = time.monotonic(), datetime.now(UTC)
         database = Database.from_url().open(upgrade=False)
-        left = settle(database, connect(), frozen, again=again)
+        looks = settling(database, connect(), frozen, again=again)
+        while (left := next(looks, None)) is not None and time.monotonic() - begun < LIMIT_S:
+            time.sleep(1)
         tables = compare(database, ask(forum, "/truth"), SITE)
-        return Found(unchecked=left, pages=ask(forum, "/stats")["total"], seconds=time.monotonic() - begun, tables=tables)
+        return Found(unchecked=left or 0, pages=ask(forum, "/stats")["total"], seconds=time.monotonic() - begun, tables=tables)
     finally:
         ask(forum, "/control", {"rate": rate})
 

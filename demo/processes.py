@@ -15,7 +15,7 @@ from typing import IO, Any
 import redis
 
 from cli.processes import FlowerAccess, PageAccess, Services, node_services, prefer
-from forums.scheduling import rechecking, seeding
+from forums.scheduling import seeding
 from forums.storage import Database
 from redis_components import embedded
 from redis_components.connection import connect
@@ -188,7 +188,7 @@ class DemoProcesses:
         client.ping()
         self.client = client
         Schedules(client).set("seed_forums", StoredEntry(every_s=BEAT_S))
-        self.recheck(True)
+        Schedules(client).set("recheck_threads", StoredEntry(every_s=BEAT_S))
 
     def open_database(self) -> None:
         self.database = Database.from_url().open()
@@ -207,17 +207,6 @@ class DemoProcesses:
         """Seed the boards, as `trawl seed --force` does, except boards that are being scanned."""
         assert self.client
         seeding.seed(self.client, None, SITE, force=True)
-
-    def recheck(self, on: bool) -> None:
-        """Enable or disable beat's checks of due threads, as `trawl schedule` does."""
-        assert self.client
-        Schedules(self.client).set("recheck_threads", StoredEntry(every_s=BEAT_S, enabled=on))
-
-    def check_all(self) -> None:
-        """Check up to 1,000 threads, the least recently checked first, as `recheck_threads.delay(force=True)` does."""
-        assert self.client
-        assert self.database
-        rechecking.recheck(self.client, self.database, SITE, force=True)
 
     def start_services(self) -> None:
         self._services.start()

@@ -14,7 +14,7 @@ from forums import FORUM_DETAIL
 from redis_components.errors import TrawlError
 from workers.state.registry import CrawlerRecord, CrawlerState
 
-from .compare import Coverage, compare, scanned, unchecked
+from .compare import Coverage, compare, settling
 from .processes import BOARDS, SITE
 from .progress import Progress, addresses
 
@@ -86,9 +86,7 @@ def _at_work(progress: Progress) -> CrawlerRecord | None:
 
 CRAWL_TIMEOUT_S = 90.0
 SETTLE_TIMEOUT_S = 120.0
-CHECK_ROUNDS = 5  # of the last check of everything, each of at most 1,000 threads
 CAUGHT_UP = 0.99  # stored share of the forum; the rest is too new
-QUIET_READS = 3  # readings without any change, since the figures of one reading are not of one instant
 
 
 class DemoSteps:
@@ -99,7 +97,7 @@ class DemoSteps:
         self.processes = progress.processes
         self.killed: KilledCrawler | None = None
         self.frozen_at: datetime | None = None
-        self.noticed_following = 0  # edits and deletions, before the last check of everything
+        self.noticed_following = 0  # edits and deletions, while the forum lived
         self.requests_following = 0
         self.coverage: tuple[Coverage, Coverage] | None = None
 
@@ -156,33 +154,18 @@ class DemoSteps:
         self.processes.forum.control(rate=0)
         self.frozen_at = datetime.now(UTC)
         self.requests_following = progress.forum.pages - first.pages
+        self.noticed_following = sum(progress.noticed)
         progress.happened(f"the forum does not change any more: {progress.forum.pieces:,} posts")
 
     def _settle(self) -> Step[None]:
-        progress = self.progress
-        yield from until(progress, self._scanned, "for a complete scan of each board after the last change", SETTLE_TIMEOUT_S)
-        progress.happened("every board was scanned once more")
-        self.processes.recheck(False)  # some threads would always be due
-        yield from self._idle_for_good()
+        progress, processes = self.progress, self.processes
+        assert self.frozen_at
+        assert processes.database
+        looks = settling(processes.database, processes.client, self.frozen_at)
+        yield from until(progress, lambda: next(looks, None) is None, "for every thread to be read again", SETTLE_TIMEOUT_S)
         progress.count()
-        self.noticed_following = sum(progress.noticed)
-        for _ in range(CHECK_ROUNDS):
-            if self._unchecked():
-                self.processes.check_all()
-                yield from self._idle_for_good()
         edits, deletions = progress.noticed
         progress.happened(f"all is stored; {edits:,} edits, {deletions:,} deletions noticed")
-
-    def _idle_for_good(self) -> Step[None]:
-        quiet, acked = 0, -1
-
-        def settled() -> bool:
-            nonlocal quiet, acked
-            quiet = quiet + 1 if self._idle() and self.progress.detail.acked == acked else 0
-            acked = self.progress.detail.acked
-            return quiet >= QUIET_READS
-
-        yield from until(self.progress, settled, "for the queues to become empty", SETTLE_TIMEOUT_S)
 
     def _compare(self) -> None:
         progress = self.progress
@@ -202,21 +185,6 @@ class DemoSteps:
             for one in fleet.services
         )
 
-    def _idle(self) -> bool:
-        assert self.progress.fleet
-        return self.progress.fleet.service(FORUM_DETAIL).idle
-
     def _caught_up(self) -> bool:
         """Return True if only the newest pieces are unread; re-checks may wait, and do so for ever."""
         return self.progress.stored_share >= CAUGHT_UP
-
-    def _scanned(self) -> bool:
-        """Return True if each board has a complete scan that began after the forum's last change."""
-        assert self.frozen_at
-        assert self.processes.database
-        return scanned(self.processes.database, SITE, self.frozen_at) >= BOARDS
-
-    def _unchecked(self) -> int:
-        assert self.frozen_at
-        assert self.processes.database
-        return unchecked(self.processes.database, SITE, self.frozen_at)
