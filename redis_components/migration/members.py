@@ -4,23 +4,21 @@ in a child process (`pickle_child.py`), which is the only place that reads them.
 
 from __future__ import annotations
 
-import json
 import signal
 import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
-from datetime import time as daytime
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
+import msgspec
 import redis
 
-from redis_components.errors import TrawlError
+import redis_components
+from redis_components.codec import values
+from redis_components.errors import CodecError, TrawlError
 from redis_components.keys import CrawlKeys
 from redis_components.server.scripts import script
 from redis_components.utils import bytes_to_str
@@ -111,6 +109,7 @@ def strangers(client: redis.Redis, key: str) -> Iterator[list[bytes]]:
 
 
 CHILD = Path(__file__).with_name("pickle_child.py")
+_PATHS = dict.fromkeys(str(Path(of).parents[1]) for of in (redis_components.__file__, msgspec.__file__))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,27 +117,6 @@ class Unread:
     """A pickle that was not read, and why."""
 
     reason: str
-
-
-_BACK: dict[str, Callable[[Any], Any]] = {
-    "dict": dict,
-    "tuple": tuple,
-    "set": set,
-    "frozenset": frozenset,
-    "bytes": lambda text: text.encode("latin-1"),
-    "bytearray": lambda text: bytearray(text.encode("latin-1")),
-    "datetime": lambda v: datetime.fromisoformat(v[0]).replace(fold=v[1]),
-    "time": lambda v: daytime.fromisoformat(v[0]).replace(fold=v[1]),
-    "date": date.fromisoformat,
-    "timedelta": lambda v: timedelta(*v),
-    "Decimal": Decimal,
-    "UUID": lambda text: UUID(hex=text),
-}
-
-
-def _tagged(pairs: dict[str, Any]) -> Any:
-    ((kind, content),) = pairs.items()
-    return _BACK[kind](content)
 
 
 class PickleReader:
@@ -165,7 +143,7 @@ class PickleReader:
     def _answers(self, pickles: Sequence[bytes]) -> tuple[list[bytes], str]:
         """Return the answers to the first pickles, and why the process could not answer the next one; "" where it ended well."""
         done = subprocess.run(
-            [sys.executable, "-I", "-S", str(CHILD), str(self.time_limit_s)],
+            [sys.executable, "-I", "-S", str(CHILD), str(self.time_limit_s), *_PATHS],
             input=b"".join(struct.pack(">I", len(one)) + one for one in pickles),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -195,6 +173,6 @@ def _value(frame: bytes) -> Any:
     if frame[:1] == b"r":
         return Unread(reason=frame[1:].decode("utf-8", "replace"))
     try:
-        return json.loads(frame[1:], object_hook=_tagged)
-    except Exception as exc:  # a set of lists, a day that is none: what the child sends is a stranger's, too
-        return Unread(reason=f"it does not make plain values: {type(exc).__name__}: {exc}")
+        return values.loads(frame[1:])["v"]
+    except (CodecError, KeyError) as exc:  # what the child sends is a stranger's, too
+        return Unread(reason=f"it does not make plain values: {exc}")

@@ -1,7 +1,6 @@
-"""Reads pickles in a process with few rights: `python -I -S pickle_child.py SECONDS`, started by `members.py`.
+"""Reads pickles in a process with few rights: `python -I -S pickle_child.py SECONDS PATH…`, started by `members.py`.
 
-Standard library only, run by its path, so that nothing of the project or its dependencies is loaded here. Guards against a
-hostile pickle, each on its own:
+Of Trawl it loads the codec alone, from the paths, and nothing of the project. Guards against a hostile pickle, each on its own:
 
 1. Only values of plain types are made: a pickle that names any other class or function is refused before it gets it.
 2. Limits: 512 MiB of memory, 60 s of CPU, no file, no child process; a timer ends it when one pickle takes over SECONDS.
@@ -9,9 +8,9 @@ hostile pickle, each on its own:
 
 A fault in Python's own unpickler is not contained by these.
 
-Frames on both pipes: four bytes of length, then content. In: a pickle. Out, in the order of the pickles: a letter and JSON (`v`,
-see `Writer`) or a reason in text (`r`); before the first one that is empty (`g`). After MOST_REPLIES it ends well, and leaves the
-others unread.
+Frames on both pipes: four bytes of length, then content. In: a pickle. Out, in the order of the pickles: a letter and
+`{"v": value}` in the codec's form (`v`) or a reason in text (`r`); before the first one that is empty (`g`). After MOST_REPLIES
+it ends well, and leaves the others unread.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from __future__ import annotations
 import datetime
 import decimal
 import io
-import json
 import os
 import pickle
 import resource
@@ -29,11 +27,14 @@ import sys
 import uuid
 from typing import Any, NoReturn
 
+if __name__ == "__main__":
+    sys.path += sys.argv[2:]
+from redis_components.codec import values
+from redis_components.errors import CodecError
+
 MEMORY = 512 * 1024 * 1024
 CPU_S = 60
-MOST_VALUES = 200_000
-MOST_DEPTH = 100
-MOST_REPLY = 16 * 1024 * 1024
+MOST_REPLY = 4 * 1024 * 1024
 MOST_REPLIES = 64 * 1024 * 1024
 
 _TYPES = (
@@ -80,62 +81,19 @@ class PlainUnpickler(pickle.Unpickler):
         raise Refused("it refers to something outside of it")
 
 
-class Writer:
-    """A value as JSON can hold it: text, numbers, true, false, null and lists as they are, all else as {type: content}."""
-
-    def __init__(self) -> None:
-        self.left = MOST_VALUES
-
-    def plain(self, value: Any, depth: int = 0) -> Any:
-        """Return `value` for JSON. Raises Refused for anything but plain values, or for too many of them."""
-        kind = type(value)
-        self.left -= 1
-        if self.left < 0:
-            raise Refused(f"it holds more than {MOST_VALUES:,} values")
-        if depth > MOST_DEPTH:
-            raise Refused(f"it is nested deeper than {MOST_DEPTH}")
-        if value is None or kind in (bool, int, float, str):
-            return value
-        if kind is list:
-            return [self.plain(one, depth + 1) for one in value]
-        if kind is dict:
-            return {"dict": [[self.plain(key, depth + 1), self.plain(one, depth + 1)] for key, one in value.items()]}
-        if kind in (tuple, set, frozenset):
-            return {kind.__name__: [self.plain(one, depth + 1) for one in value]}
-        if kind in (bytes, bytearray):
-            return {kind.__name__: value.decode("latin-1")}
-        return {kind.__name__: _content(value, kind)}
-
-
-def _content(value: Any, kind: type) -> Any:
-    if kind in (datetime.datetime, datetime.time):
-        if value.tzinfo is not None and type(value.tzinfo) is not datetime.timezone:
-            raise Refused("it holds a time zone other than a fixed offset")
-        return [value.isoformat(), value.fold]
-    if kind is datetime.date:
-        return value.isoformat()
-    if kind is datetime.timedelta:
-        return [value.days, value.seconds, value.microseconds]
-    if kind is decimal.Decimal:
-        return str(value)
-    if kind is uuid.UUID:
-        return value.hex
-    raise Refused(f"it holds {kind.__module__}.{kind.__qualname__}, and only plain values are read")
-
-
 def answer(payload: bytes) -> tuple[bytes, bytes]:
     """Return the letter and the content of the answer to one pickle."""
     try:
-        text = json.dumps(Writer().plain(PlainUnpickler(io.BytesIO(payload)).load())).encode()
-        if len(text) > MOST_REPLY:
+        content = values.dumps({"v": values.exact(PlainUnpickler(io.BytesIO(payload)).load(), "it")})
+        if len(content) > MOST_REPLY:
             raise Refused(f"it holds more than {MOST_REPLY:,} bytes")
-    except Refused as refusal:
+    except (Refused, CodecError) as refusal:
         return b"r", str(refusal).encode("utf-8", "backslashreplace")
     except MemoryError:
         return b"r", b"it needs more memory than a request may"
     except Exception as exc:  # a broken or hostile pickle can make the unpickler raise anything
         return b"r", f"it is broken: {type(exc).__name__}: {exc}".encode("utf-8", "backslashreplace")[:500]
-    return b"v", text
+    return b"v", content
 
 
 def limit_resources() -> None:
@@ -163,7 +121,7 @@ def refuse_event(event: str, _: tuple[object, ...]) -> None:
 
 def shut_in() -> None:
     """Set the limits, and the audit hook."""
-    json.dumps({"a": b"\xe9".decode("latin-1").encode("utf-8", "backslashreplace").decode()})  # loaded at their first use
+    b"\xe9".decode("latin-1").encode("utf-8", "backslashreplace").decode()  # loaded at their first use
     limit_resources()
     sys.addaudithook(refuse_event)
 
