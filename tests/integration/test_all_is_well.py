@@ -134,7 +134,7 @@ FAULTS: dict[str, tuple[Callable[[Stage], object], str]] = {
     "clock": (wrong_clock, "worker celery@control: its clock is 3600 s ahead of Redis's"),
     "no consumer": (declare, "books declares a consumer and none runs, 1 items wait"),
     "place of items away": (place_away, "consumer of books:items: items wait: "),
-    "no node": (unserved, "no node serves forum_detail"),
+    "no node": (unserved, "no room for 1: no node serves it"),
     "no room in Redis": (lambda stage: stage.fleet.client.config_set("maxmemory", "1mb"), "of its maxmemory"),
     "a start that stands": (
         lambda stage: stage.fleet.slots.update({"forum_list/0": CrawlerState.REFUSED}),

@@ -75,11 +75,6 @@ def _nodes(view: Overview) -> Iterator[Problem]:
 
 
 def _services(view: Overview) -> Iterator[Problem]:
-    unserved = _unserved(view)
-    for name in unserved:
-        yield Problem(
-            what=f"no node serves {name}", fix=f"start a worker with -Q crawlers.{name}, or -Q crawlers for all services"
-        )
     for one in view.services:
         if one.is_full and one.is_known:
             refused = total_of(one.crawl.stats, "start_tasks/refused")
@@ -90,26 +85,19 @@ def _services(view: Overview) -> Iterator[Problem]:
                 grave=False,
             )
     hopeless = Counter(one.spider for one in view.crawlers if one.state.given_up)
-    short = [one for one in view.services if one.up < view.wanted(one) and one.name not in unserved]
+    short = [one for one in view.services if one.up < view.wanted(one)]
     if not short:
         return
-    if not (any(one.alive for one in view.services) or hopeless or _backing_off(view)):
+    lacking = view.shortages if any(node.alive(view.now) and not node.draining for node in view.nodes) else {}
+    if not (any(one.alive for one in view.services) or hopeless or lacking or _backing_off(view)):
         yield Problem(what="no crawler is alive", fix=_start_hint(view))
         return
-    for service, sentence in view.shortages.items():
-        if service in unserved:
-            continue
-        yield Problem(what=f"{service}: {sentence}", fix="start another node, or raise TRAWL_NODE_CRAWLERS")
+    for service, sentence in lacking.items():
+        fix = f"start another node that serves it (-Q crawlers, or -Q crawlers.{service}), or raise TRAWL_NODE_CRAWLERS"
+        yield Problem(what=f"{service}: {sentence}", fix=fix)
     for one in short:
-        if one.name not in view.shortages and view.wanted(one) - one.up > hopeless[one.name]:
+        if one.name not in lacking and view.wanted(one) - one.up > hopeless[one.name]:
             yield _short(view, one)
-
-
-def _unserved(view: Overview) -> list[str]:
-    """Return the services that shall have crawlers and that none of the nodes serves; none where there is no node at all."""
-    nodes = [node for node in view.nodes if node.alive(view.now) and not node.draining]
-    served = {service for node in nodes for service in node.services}
-    return [one.name for one in view.services if nodes and one.up < view.wanted(one) and one.name not in served]
 
 
 def _short(view: Overview, one: ServiceView) -> Problem:

@@ -154,8 +154,13 @@ FAULTS: dict[str, tuple[Overview, str, str, bool]] = {
         True,
     ),
     "no node serves it": (
-        replace(fleet(CRAWLER, desired=2), services=(*fleet(CRAWLER, desired=2).services, FILMS), nodes=(OF_FILMS,)),
-        "no node serves books",
+        replace(
+            fleet(CRAWLER, desired=2),
+            services=(*fleet(CRAWLER, desired=2).services, FILMS),
+            nodes=(OF_FILMS,),
+            shortages={"books": "2 wanted, no room for 1: no node serves it"},
+        ),
+        "books: 2 wanted, no room for 1: no node serves it",
         "-Q crawlers.books",
         True,
     ),
