@@ -20,7 +20,6 @@ from cli.main import program  # noqa: E402
 from cli.views.environment import default_of, groups  # noqa: E402
 from cli.views.options import argument_in_usage  # noqa: E402
 from workers.environment.declaration import Variables, type_words, variable_name  # noqa: E402
-from workers.environment.variables import Compose  # noqa: E402
 
 SETTINGS = ROOT / "docs/reference/settings.md"
 HEAD = """# Commands
@@ -111,8 +110,7 @@ _TYPES = {
 def settings() -> str:
     """Return settings.md with new tables between its two markers."""
     before, rest = SETTINGS.read_text("utf-8").split(BEGIN)
-    tables = f"\n{_table(*groups())}\nOf `docker-compose.yml` alone:\n\n{_table(Compose)}\n"
-    return f"{before}{BEGIN}\n{tables}{END}{rest.split(END)[1]}"
+    return f"{before}{BEGIN}\n\n{_table(*groups())}\n{END}{rest.split(END)[1]}"
 
 
 def _table(*of: type[Variables]) -> str:

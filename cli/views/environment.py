@@ -42,8 +42,8 @@ def rows() -> list[Row]:
 
 def unknown() -> list[str]:
     """Return a line for each variable in the environment that has a name like one of Trawl's."""
-    every: tuple[type[Variables], ...] = (*groups(), of_workers.Compose)
-    names = [variable_name(field) for group in every for field in group.declared()]
+    names = [variable_name(field) for group in groups() for field in group.declared()]
+    names += map(variable_name, of_workers.COMPOSE)
     known = {*names, *(f"{name}_FILE" for name in names)}
     found = sorted(name for name in os.environ if name.startswith(PREFIX) and not name.startswith(_OTHERS) and name not in known)
     return [f"{name} is not a variable of Trawl{did_you_mean(name, names)}" for name in found]

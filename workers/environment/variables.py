@@ -281,29 +281,12 @@ class Tool(Variables):
     debug: Switch = declare(False, "1: show tracebacks of errors in `trawl`", rule="must be 1 or 0", shown="0")
 
 
-class Compose(Variables):
-    """Read by `docker-compose.yml` alone"""
-
-    redis_password: Secret | None = declare(None, "password of the service `redis`; nothing starts without it", shown="required")
-    list_crawlers: str | None = declare("2", "crawlers that one `worker-list` may host")
-    detail_crawlers: str | None = declare("4", "crawlers that one `worker-detail` may host")
-    list_queues: str | None = declare("crawlers.forum_list", "queues of each `worker-list`, with commas between them")
-    detail_queues: str | None = declare("crawlers", "the same of a `worker-detail`; `crawlers` is every service")
-    list_replicas: str | None = declare("1", "how many `worker-list` there are")
-    detail_replicas: str | None = declare("1", "how many `worker-detail` there are")
-    redis_maxmemory: str | None = declare("1gb", "where the service `redis` refuses to take more, and the fleet stops")
-    redis_memory: str | None = declare("2g", "most memory of the service `redis`: up to twice that, for a rewrite of its file")
-    env_file: str | None = declare("/dev/null", "file with other variables of this page for all containers")
-    stop_grace: str | None = declare("60s", "from SIGTERM to SIGKILL of a container; 3 · (TRAWL_SHUTDOWN_GRACE_S + 10) s")
-    list_memory: str | None = declare("2g", "most memory of a `worker-list`; crawlers get shares of it (`workers/settings.py`)")
-    detail_memory: str | None = declare("3g", "the same of a `worker-detail`")
-    control_memory: str | None = declare("2g", "the same of `worker-control`")
-    list_cpus: str | None = declare("0", "cores that a `worker-list` may use, as 1.5; 0: all; Docker refuses more than there are")
-    detail_cpus: str | None = declare("0", "the same of a `worker-detail`")
-    control_cpus: str | None = declare("0", "the same of `worker-control`")
-    image: str | None = declare("trawl", "name of the image, with the registry before it")
-    tag: str | None = declare("latest", "of the image `trawl`")
-
+COMPOSE = (
+    *("redis_password", "redis_maxmemory", "redis_memory", "list_crawlers", "detail_crawlers", "list_queues", "detail_queues"),
+    *("list_replicas", "detail_replicas", "list_memory", "detail_memory", "control_memory", "list_cpus", "detail_cpus"),
+    *("control_cpus", "env_file", "stop_grace", "image", "tag"),
+)
+"""Names that `docker-compose.yml` alone reads; docs/reference/settings.md has their meanings."""
 
 GROUPS: tuple[type[Variables], ...] = (
     Frontier,

@@ -16,7 +16,7 @@ from redis_components.server.variables import variable
 from tests.support import compose_file
 from tests.support.compose_file import ROOT
 from workers.environment.declaration import is_secret, variable_name
-from workers.environment.variables import Compose
+from workers.environment.variables import COMPOSE
 
 NAMES = {variable_name(field) for group in groups() for field in group.declared()}
 SECRETS = {variable_name(field) for group in groups() for field in group.declared() if is_secret(group, field)}
@@ -41,7 +41,7 @@ def containers(file: Path, given: dict[str, str], more: dict[str, str]) -> Itera
 
 @pytest.mark.parametrize("file", ["docker-compose.yml", "deploy/stack.yml", "deploy/stack.users.yml"])
 def test_each_variable_reaches_each_container(file: str) -> None:
-    users = {name: of_user(name) for name in NAMES - {variable_name(field) for field in Compose.declared()}}
+    users = {name: of_user(name) for name in NAMES - set(map(variable_name, COMPOSE))}
     for service, found in containers(ROOT / file, {**users, "TRAWL_SITES_DIR": "./sites"}, users):
         for name in users.keys() - MADE:
             assert found[name] == users[name], f"{file}: {service} does not have {name}"

@@ -10,13 +10,13 @@ import scrapy.settings.default_settings
 from cli.views.environment import groups
 from redis_components.server.variables import IN_FILE, RENAMED
 from workers.environment.declaration import variable_name
-from workers.environment.variables import Compose
+from workers.environment.variables import COMPOSE
 
 ROOT = Path(__file__).parents[3]
 PACKAGES = ("redis_components", "workers", "forums", "tasks", "cli", "monitoring")
 FILES = [*ROOT.glob("*.py"), *(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))]
 CODE = "\n".join(path.read_text("utf-8") for path in FILES)
-DECLARED = {variable_name(field) for group in (*groups(), Compose) for field in group.declared()}
+DECLARED = {variable_name(field) for group in groups() for field in group.declared()} | set(map(variable_name, COMPOSE))
 SCRAPYS = set(dir(scrapy.settings.default_settings))
 READ = re.compile(r"""(?:settings(?:\.get\w*\(|\[)|number_of\(settings, |object_of\((?:\w+\.)?\w+, )\s*"([A-Z_]+)\"""")
 VARIABLE = re.compile(r"\bTRAWL_[A-Z_]*[A-Z]\b(?!_)")

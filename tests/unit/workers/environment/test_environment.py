@@ -16,11 +16,11 @@ from cli.views.environment import groups, rows
 from forums.environment import Reading
 from redis_components.errors import ConfigError
 from workers.environment.declaration import Secret, Variables, variable_name
-from workers.environment.variables import Compose, Crawlers, Exporter, Fleet, Flower, Logs, Tool
+from workers.environment.variables import Crawlers, Exporter, Fleet, Flower, Logs, Tool
 
 
 def test_every_default_is_valid() -> None:
-    for group in (*groups(), Compose):
+    for group in groups():
         group.read()
 
 
