@@ -27,7 +27,7 @@ from redis_components.keys import CrawlKeys
 from tests.integration.test_group_runs import CHAIN, ended, shop_fleet
 from tests.integration.test_run_files import check_retention
 from tests.support import warm_start
-from tests.support.processes import wait_until
+from tests.support.processes import heard_out, wait_until
 from tests.support.trawl_command import Trawl, commands, one_line
 from workers.consumers.consume import Item, consume
 from workers.consumers.parts import Parts, place_of, put_text
@@ -112,9 +112,10 @@ def test_a_run_leaves_its_files_in_a_bucket_although_a_crawler_and_the_consumer_
         os.kill(fleet.crawlers()[f"chain.{run}/0"].pid, signal.SIGKILL)
         # moto answers with CPU of its own
         wait_until(lambda: list(bucket.list_objects("shop", f"runs/shops/{run}/", recursive=True)), fleet.said, 60, every_s=0.25)
-        node.process.kill()  # with the consumer, whose lock would live for half a minute
-        node.process.wait()
-        fleet.redis.client().delete(CrawlKeys.for_spider(run, items=item_key(run)).writer())
+        with heard_out(client := fleet.redis.client(), fleet.consumer_pid()):
+            node.process.kill()  # with the consumer, whose lock would live for half a minute
+            node.process.wait()
+        client.delete(CrawlKeys.for_spider(run, items=item_key(run)).writer())
         fleet.node("b")
         assert ended(fleet, run).counts == {"fine": 2}
 
@@ -198,7 +199,9 @@ def test_a_consumer_of_objects_that_is_killed_loses_and_doubles_no_item(
     fill(redis_client, first=0, number=MANY)
     with warm_start.Popen([sys.executable, "-m", "cli.main", *to], env=dict(os.environ)) as process:
         wait_until(lambda: stored(bucket, "books/"), "an object is there", 60, every_s=0.01)
-        process.kill()
+        with heard_out(redis_client, process.pid):
+            process.kill()
+            process.wait()
     redis_client.delete(KEYS.writer())  # else the next one waits until the dead one's lock has run out
     assert trawl(*to, "--once").code == 0
     assert sorted(stored(bucket, "books/")) == list(range(MANY))

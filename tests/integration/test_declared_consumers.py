@@ -14,18 +14,13 @@ from redis_components.embedded.files import free_port
 from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys
 from tests.support.plain_project import PlainFleet, plain_fleet
-from tests.support.processes import wait_until
+from tests.support.processes import heard_out, wait_until
 from workers.consumers.consume import Sink
 from workers.consumers.targets import parse_target
 from workers.fleet.consumers import MARK, ConsumerPlaces, declared_consumers, without_consumer
 from workers.state.services import ServiceRecord, Services
 
 PAGES = 60
-
-
-def consumer_pid(data: Path) -> int:
-    """Return the process of the worker's pool that consumes."""
-    return int((data / "run/a@test-consumers-0.lock").read_text())
 
 
 def lines(path: Path) -> list[tuple[str, int]]:
@@ -41,7 +36,7 @@ def declare(fleet: PlainFleet, path: Path) -> None:
 @pytest.mark.usefixtures("no_process_left")
 def test_a_worker_consumes_what_is_declared_and_a_killed_consumer_loses_no_item(tmp_path: Path) -> None:
     with plain_fleet(tmp_path, "books=1", pages=PAGES) as fleet:
-        client, data = fleet.redis.client(), Path(fleet.environment_of("node")["TRAWL_DATA_DIR"])
+        client, data = fleet.redis.client(), Path(fleet.environment["TRAWL_DATA_DIR"])
         path, lock = data / "books.jsonl", CrawlKeys.for_spider("books").writer()
         fleet.beat()
         fleet.node()
@@ -49,10 +44,11 @@ def test_a_worker_consumes_what_is_declared_and_a_killed_consumer_loses_no_item(
         fleet.wait_whole("books/0")
         fleet.crawl("books:start_urls")
         wait_until(lambda: lines(path), lambda: f"a worker takes items\n{fleet.said()}", 60)
-        first = consumer_pid(data)
-        os.kill(first, signal.SIGKILL)
+        first = fleet.consumer_pid()
+        with heard_out(client, first):
+            os.kill(first, signal.SIGKILL)
         client.delete(lock)  # the lock of the dead one, which would run out after 30 s
-        wait_until(lambda: consumer_pid(data) != first and client.exists(lock), lambda: f"another one\n{fleet.said()}", 60)
+        wait_until(lambda: fleet.consumer_pid() != first and client.exists(lock), lambda: f"another one\n{fleet.said()}", 60)
 
         def missing() -> str:
             return f"{len(whole - set(lines(path)))} of {len(whole)} are missing, {client.llen('books:items')} are in Redis"

@@ -16,7 +16,7 @@ import pytest
 
 from redis_components.keys import CrawlKeys
 from tests.support.plain_project import PlainFleet, project_fleet
-from tests.support.processes import wait_until
+from tests.support.processes import heard_out, wait_until
 from tests.support.watched_site import Page, WatchedSite
 from workers.consumers.run_files import item_key
 from workers.state.group_runs import GroupRun, GroupRuns
@@ -199,9 +199,10 @@ def test_each_member_of_a_run_has_its_verdict_and_the_next_night_is_compared(tmp
         os.kill(fleet.crawlers()[slot].pid, signal.SIGKILL)
         parts = tmp_path / "files" / "shops" / first / ".parts" / "chain"
         wait_until(lambda: parts.exists(), fleet.said, 60)
-        node.process.kill()  # with the consumer, whose lock would live for half a minute
-        node.process.wait()
-        fleet.redis.client().delete(CrawlKeys.for_spider(first, items=item_key(first)).writer())
+        with heard_out(client := fleet.redis.client(), fleet.consumer_pid()):
+            node.process.kill()  # with the consumer, whose lock would live for half a minute
+            node.process.wait()
+        client.delete(CrawlKeys.for_spider(first, items=item_key(first)).writer())
         fleet.node("b")
         run = ended(fleet, first)
         found = verdicts(fleet, first)

@@ -77,6 +77,10 @@ class PlainFleet(ToyFleet):
         """What a `trawl` command prints in this fleet's environment."""
         return self.run(f"from cli.main import main; main({list(arguments)!r})")
 
+    def consumer_pid(self, node: str = "a") -> int:
+        """The process of the node's pool that consumes."""
+        return int((Path(self.environment["TRAWL_DATA_DIR"]) / f"run/{node}@test-consumers-0.lock").read_text())
+
     def metrics(self) -> str:
         """What Prometheus would get."""
         return text_of(Source(self.redis.url, parse_fleet(self._sizes)).look()).decode()

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import psutil
 import pytest
+import redis
 
 from tests.support.warm_start import keepers
 
@@ -62,6 +63,21 @@ def stays(predicate: Callable[[], object], reason: str | Callable[[], str], for_
         if not predicate():
             pytest.fail(f"it did not stay so: {reason if isinstance(reason, str) else reason()}")
         time.sleep(every_s)
+
+
+@contextmanager
+def heard_out(client: redis.Redis, pid: int) -> Iterator[None]:
+    """The process, which is killed in the block, has said its last word when the block ends: Redis has read all that it sent, so
+    what is deleted then stays deleted. A last message would take a lock again, which then lives for half a minute.
+    """
+    process = psutil.Process(pid)
+    ports, inherited = ({one.laddr.port for one in of.net_connections("tcp")} for of in (process, process.parent() or process))
+    ports -= inherited
+    assert ports, "it has a connection"
+    yield
+    wait_until(
+        lambda: ports.isdisjoint(int(one["addr"].rpartition(":")[2]) for one in client.client_list()), f"{pid} is heard out"
+    )
 
 
 def family() -> list[psutil.Process]:
