@@ -16,6 +16,7 @@ from redis_components.errors import ConfigError, TrawlError
 from redis_components.filters import Bloom, Exact, Filter, PlainSet, Renew, Rolling
 from tests.support.contents import contents
 from tests.support.dupefilters import KEY, KINDS, WAYS, WINDOW, Alone, Asked, InExchange, is_bloom, made_older, of
+from tests.support.examples import examples
 from tests.support.owner import KEYS, Owner
 
 COMPACT = {name: kind for name, kind in KINDS.items() if not isinstance(kind, PlainSet)}
@@ -59,14 +60,9 @@ def test_two_processes_have_one_filter(asked: Asked, redis_client: redis.Redis) 
     assert asked.ask([b"b"]) == [True]
 
 
-def test_nothing_is_left_of_a_cleared_filter(asked: Asked, redis_client: redis.Redis) -> None:
-    asked.ask(of("", 0, 3000))
-    filter_access.clear(redis_client, KEY)
-    assert not [key for key in redis_client.keys("*") if key.startswith(KEY.encode())]
-    assert asked.ask([b"0"]) == [False]
-
-
-def test_a_filter_is_empty_with_the_first_step_of_clearing_it(asked: Asked, redis_client: redis.Redis) -> None:
+def test_a_filter_is_empty_with_the_first_step_of_clearing_it_and_nothing_is_left_with_the_last(
+    asked: Asked, redis_client: redis.Redis
+) -> None:
     asked.ask(of("", 0, 3000))
     with redis_client.pipeline() as pipe:
         filter_access.begin_to_clear(pipe, KEY)
@@ -74,6 +70,8 @@ def test_a_filter_is_empty_with_the_first_step_of_clearing_it(asked: Asked, redi
     assert asked.ask([b"0", b"2999"]) == [False, False]
     filter_access.clear(redis_client, KEY)
     assert size(redis_client) == 0
+    assert not [key for key in redis_client.keys("*") if key.startswith(KEY.encode())]
+    assert asked.ask([b"0"]) == [False]
 
 
 def test_wiping_a_crawl_removes_every_key_of_its_filter(asked: Asked, redis_client: redis.Redis) -> None:
@@ -301,7 +299,7 @@ def test_the_estimate_of_an_exact_filter_is_zero(redis_client: redis.Redis) -> N
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(12), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     steps=st.lists(
         st.one_of(

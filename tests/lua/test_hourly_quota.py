@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from redis_components.politeness import limits
 from redis_components.politeness.limits import HOUR_MS, LaneLimits
 from redis_components.server.scripts import LUA
+from tests.support.examples import examples
 from tests.support.owner import KEYS
 
 LANE, HOUR = "example.org", 600
@@ -32,7 +33,7 @@ PARTS = ("many", "score", "lanes", "ready_requests", "quiet", "sending", "pacing
 LAW = "\n".join((LUA / "lib" / f"{name}.lua").read_text() for name in PARTS)
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
+@settings(max_examples=examples(6), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
 @given(seed=st.integers(0, 10**6), at_once=st.integers(1, 600), apart_ms=st.integers(4_000, 60_000))
 def test_every_hour_has_at_most_what_it_may_and_hardly_less(
     redis_client: redis.Redis, seed: int, at_once: int, apart_ms: int

@@ -17,6 +17,7 @@ from redis_components.politeness import limits
 from redis_components.politeness.limits import HOUR_MS, LaneLimits, LanePermits
 from redis_components.politeness.robots_cache import FileKind, RobotsCache, RobotsFile
 from tests.lua.test_lanes import LANE, redis_ms
+from tests.support.examples import examples
 from tests.support.owner import KEYS, Owner
 
 AHEAD_MS = 200
@@ -114,7 +115,7 @@ class Site:
         assert waiting + leased + int(counted) == self.stored, "none is lost, none is there twice"
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
 @given(limited=LIMITS, steps=st.lists(STEP, min_size=5, max_size=25))
 def test_a_site_never_gets_more_than_it_allows(
     redis_client: redis.Redis, limited: LaneLimits, steps: list[tuple[str, int]]

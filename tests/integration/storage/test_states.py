@@ -16,6 +16,7 @@ from forums.scheduling.rechecking import take_due
 from forums.storage import Database, checks, comments, parse, posts, revisions, scans
 from forums.storage.schema.tables import events, forums, metadata, sites
 from forums.storage.write.changes import Change, changes_of
+from tests.support.examples import examples
 from tests.support.items import START, at, check, comment, forum, post, scan, wire
 
 
@@ -329,7 +330,7 @@ def clear(database: Database) -> None:
 
 
 @settings(
-    max_examples=15,
+    max_examples=examples(15),
     deadline=None,
     derandomize=True,
     phases=[Phase.explicit, Phase.generate, Phase.shrink],

@@ -122,7 +122,7 @@ def test_killed_at_any_instant_nothing_is_missing_or_doubled(
 def test_two_writers_at_once_even_when_the_lock_keeps_vanishing(
     redis_server: RedisServer, redis_client: redis.Redis, database_url: str
 ) -> None:
-    good = fill(redis_client, 3_000)
+    good = fill(redis_client, 1_000)
     failures: list[BaseException] = []
     outcomes: set[Outcome] = set()
     finished = threading.Event()
@@ -156,7 +156,7 @@ def test_two_writers_at_once_even_when_the_lock_keeps_vanishing(
     assert Outcome.LOCK_LOST in outcomes
     with Database.from_url(database_url) as database:
         expire_lock(redis_client)
-        assert_complete(redis_client, database, 3_000, good)
+        assert_complete(redis_client, database, 1_000, good)
 
 
 def test_two_writers_take_turns(redis_server: RedisServer, redis_client: redis.Redis, database_url: str) -> None:
