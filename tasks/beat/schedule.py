@@ -7,9 +7,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Any
 
-from celery.schedules import crontab
-from celery.schedules import schedule as interval
-
 from redis_components.errors import ConfigError
 from redis_components.server.fleet_file import FILE
 from workers.application import application
@@ -61,12 +58,12 @@ class Schedule:
 
 
 def defaults_of(beat_schedule: Mapping[str, Any]) -> Schedule:
-    """Parse the entries of Celery's setting `beat_schedule`, in the forms that make sense here: seconds, timedelta, crontab."""
+    """Parse the entries of Celery's setting `beat_schedule`, which are sent every so many seconds."""
     entries, refused = {}, {}
     for name, raw in beat_schedule.items():
         try:
             entries[name] = _default(name, dict(raw))
-        except (ConfigError, TypeError, KeyError, ValueError) as error:
+        except (ConfigError, KeyError) as error:
             refused[name] = f"beat_schedule: {error}"
     return Schedule(entries=entries, refused=refused)
 
@@ -175,27 +172,11 @@ def _check_fleets_own(entry: ScheduledTask) -> None:
 
 
 def _default(name: str, raw: dict[str, Any]) -> ScheduledTask:
-    rhythm = raw["schedule"]
-    every_s = cron = None
-    if isinstance(rhythm, crontab):
-        fields = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week")
-        cron = " ".join(str(getattr(rhythm, f"_orig_{field}")) for field in fields)
-    else:
-        span = rhythm.run_every if type(rhythm) is interval else rhythm
-        if isinstance(span, timedelta):
-            span = span.total_seconds()
-        if isinstance(span, bool) or not isinstance(span, int | float):
-            raise ConfigError(f"{name}: a schedule of the kind {type(rhythm).__name__} is not supported: seconds or crontab are")
-        every_s = float(span)
-    return ScheduledTask(
-        name=name,
-        task=raw["task"],
-        every_s=every_s,
-        cron=cron,
-        args=tuple(raw.get("args") or ()),
-        kwargs=raw.get("kwargs") or {},
-        options=raw.get("options") or {},
-    )
+    every_s = raw["schedule"]
+    if isinstance(every_s, bool) or not isinstance(every_s, int | float):
+        raise ConfigError(f"{name}: {every_s!r:.100} is not a number of seconds: a cron line goes into [schedule] of {FILE}")
+    given = {key: raw[key] for key in ("args", "kwargs", "options") if raw.get(key)}
+    return ScheduledTask(name=name, task=raw["task"], every_s=float(every_s), **given)
 
 
 # At least so long, although the next round may be sooner: machines' clocks differ, and a worker uses its own.

@@ -34,7 +34,7 @@ from redis_components.errors import TrawlError
 from redis_components.server.printable import in_words, masked_text
 from redis_components.server.signing import signing_is_on
 from tasks.base import is_maintenance
-from workers.state.dead_messages import MOST_KEPT, RAW, DeadMessage, DeadMessages
+from workers.state.dead_messages import MOST_KEPT, DeadMessage, DeadMessages
 
 from .signed_messages import sign, signed_again, wire_json
 
@@ -164,8 +164,6 @@ def replay(message: DeadMessage, connection: Any, *, sign: bool = False) -> None
 
     Raises kombu's OperationalError where the broker is away, TrawlError for a message that does not fit it.
     """
-    if message.form != RAW:
-        raise TrawlError(f"a dead message of {message.queue!r:.100} is of a broker other than Redis; purge it")
     with connection.default_channel.conn_or_acquire() as client:
         client.lpush(message.queue, signed_again(message.raw, message.queue) if sign else message.raw)
 

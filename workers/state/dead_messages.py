@@ -4,8 +4,8 @@
     DeadMessages(client).newest(20)
     DeadMessages(client).forget(message)
 
-An entry is one line of JSON (`at_ms`, `queue`, `reason`, `form`) and the message, byte for byte. Other entries are foreign: they
-are counted and kept.
+An entry is one line of JSON (`at_ms`, `queue`, `reason`, and `form`, which the version before reads) and the message, byte for
+byte. Other entries are foreign: they are counted and kept.
 """
 
 from __future__ import annotations
@@ -27,9 +27,6 @@ BATCH = 100
 LONGEST_REASON = 500
 _SHOWN_BYTES = 200
 
-RAW = "raw"
-"""Form of a message that is kept as it lay in a queue of the Redis broker; older versions kept those of other brokers, too."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class DeadMessage:
@@ -39,7 +36,6 @@ class DeadMessage:
     at_s: float  # epoch seconds of Redis
     queue: str
     reason: str
-    form: str
     raw: bytes
 
     @property
@@ -58,7 +54,7 @@ class DeadMessages:
 
     def add(self, raw: bytes, *, queue: str, reason: str, most: int = MOST_KEPT) -> int:
         """Keep a message; returns how many older ones were dropped to make room."""
-        head = json.dumps({"queue": queue, "reason": reason[:LONGEST_REASON], "form": RAW})
+        head = json.dumps({"queue": queue, "reason": reason[:LONGEST_REASON], "form": "raw"})
         return int(script("dead_message")(self._client, {"messages": self._key}, {"head": head, "raw": raw, "most": most}))
 
     def __len__(self) -> int:
@@ -92,9 +88,9 @@ def _parse(entry: bytes) -> DeadMessage | None:
     try:
         fields = json.loads(head)
         at_s, queue = fields["at_ms"] / 1000, str(fields["queue"])
-        reason, form = str(fields["reason"]), str(fields["form"])
+        reason = str(fields["reason"])
     except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError):
         return None
     if not newline:
         return None
-    return DeadMessage(entry=entry, at_s=at_s, queue=queue, reason=reason, form=form, raw=raw)
+    return DeadMessage(entry=entry, at_s=at_s, queue=queue, reason=reason, raw=raw)
