@@ -39,7 +39,7 @@ class ForumTask(msgspec.Struct, omit_defaults=True):
     - deep: the same, at most `limits.deep_pages`, which closes a gap; with `pages` exactly that many;
     - backfill: down to `since`, for old threads, which go to the lane "later";
     - index: `forum` is INDEX;
-    - recent: `forum` is RECENT: the newest messages of the site, down to the last known ones. A task of the version before may
+    - recent: `forum` is RECENT: the page with the newest messages of the site. A task of the version before may
       have the mode "back" in its place.
     """
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -23,7 +23,7 @@ from redis_components.scrapy_glue.failure_reasons import reason_of
 from redis_components.start_tasks.seeding import in_overflow
 
 from .base import check_list, page_request, read_page, site_of_task
-from .recent_messages import RecentSpider, RecentState
+from .recent_messages import RecentSpider
 from .scan_plan import Change, Order, ScanState, begun, change_of, checks_of, is_gap, plan_page, task_of, told_until
 
 if TYPE_CHECKING:
@@ -88,9 +88,7 @@ class ForumListSpider(RecentSpider):
         if task.mode == "index":
             return self._index_page(site, site.url("index"), 1, {"started_at": utc_now(), "forums": 0})
         if task.mode == "recent" or task.mode == "back":
-            return self.recent_page(
-                site, site.url("recent"), RecentState(started_at=datetime.now(UTC), limit=site.limits.pages_per_scan)
-            )
+            return self.recent_page(site, utc_now())
         if task.forum not in site.forums and site.discover is None:
             raise ValueError(f"unknown forum {task.forum!r}: site {site.name!r} has {', '.join(site.forums)}")
         limits = {"scan": site.limits.pages_per_scan, "deep": site.limits.deep_pages, "backfill": ENDLESS}

@@ -33,19 +33,14 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
 
-class RecentState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Progress of a look at the newest messages; part of its requests."""
+class Seen(NamedTuple):
+    """Figures of a page, for the report of its look."""
 
-    started_at: datetime
-    limit: int
-    marks: Marks | None = None  # of the look before; None: there was none
-    pages: int = 0
     messages: int = 0
     news: int = 0  # messages that were stored or caused a reading
     newest_at: datetime | None = None
     oldest_at: datetime | None = None
-    front: tuple[FrontRow, ...] = ()  # the first page
-    seen: tuple[str, ...] = ()  # marks of the previous look's first page that were seen again
+    front: tuple[FrontRow, ...] = ()
 
 
 class RecentSummary(NamedTuple):
@@ -58,37 +53,35 @@ class RecentSummary(NamedTuple):
 
 class RecentPlan(NamedTuple):
     """Result for a page: threads to read, each with the row that shows the change; replies to store; stored replies with another
-    text; threads to check, because a message in them is gone; the new state; the reason to stop, if any.
+    text; threads to check, because a message in them is gone; its figures; `limit` where messages before these may be unseen.
     """
 
     fetch: list[tuple[RecentMessage, Listed]]
     direct: list[RecentSummary]
     edited: list[tuple[RecentMessage, ThreadRecord]]
     checked: list[str]
-    state: RecentState
-    stopped: Stopped | None
+    seen: Seen
+    stopped: Stopped
 
 
 def plan_recent(
-    state: RecentState,
+    marks: Marks | None,
     messages: Sequence[RecentMessage],
     records: Mapping[str, ThreadRecord | None],
     *,
+    at: datetime,
     has_next: bool,
     watched: frozenset[str] | None = None,
     file: str = "",
 ) -> RecentPlan:
-    """Return the plan for a page. `records` by thread; `watched`: the forums whose new threads are read, None for all."""
-    known = {row.id: row for row in state.marks.front} if state.marks else {}
+    """Return the plan for the page of a look that began at `at`. `marks`: of the look before; None: there was none. `records` by
+    thread; `watched`: the forums whose new threads are read, None for all.
+    """
+    known = {row.id: row for row in marks.front} if marks else {}
     overlaps = any(one.mark in known for one in messages)
-    stopped: Stopped | None = None
-    if not messages or overlaps or state.marks is None:
-        stopped = "overlap" if messages else "end"
-    elif not has_next:
-        stopped = "end"
-    elif state.pages + 1 >= state.limit:
-        stopped = "limit"
-    is_complete = state.pages == 0 and (overlaps or not has_next)  # else a reply before these may be on the next page
+    reached = messages and (overlaps or marks is None)
+    stopped: Stopped = "overlap" if reached else "limit" if messages and has_next else "end"
+    is_complete = overlaps or not has_next  # else a reply before these may be on the next page
     fetch: list[tuple[RecentMessage, Listed]] = []
     direct: list[RecentSummary] = []
     edited: list[tuple[RecentMessage, ThreadRecord]] = []
@@ -102,16 +95,19 @@ def plan_recent(
         if is_complete and record is not None and _can_be_stored(record, news):
             if behind := [one for one in news if one.id is not None and is_behind(one.id, record.last_comment)]:
                 direct.append(RecentSummary(thread, record, sorted(behind, key=lambda one: number_of(one.id or ""))))
-        elif (listed := _listed(news, record, state, file)) is not None:
+        elif (listed := _listed(news, record, at, file, is_first=marks is None)) is not None:
             fetch.append(listed)
-    return RecentPlan(
-        fetch,
-        direct,
-        edited,
-        _checked(state, messages, known, ended=stopped is not None),
-        _counted(state, messages, len(fetch) + sum(len(one.messages) for one in direct), known),
-        stopped,
+    dates = [one.created_at for one in messages if one.created_at is not None]
+    seen = Seen(
+        messages=len(messages),
+        news=len(fetch) + sum(len(one.messages) for one in direct),
+        newest_at=max(dates, default=None),
+        oldest_at=min(dates, default=None),
+        front=tuple(
+            FrontRow(one.mark, one.thread, one.created_at if one.id else None, one.digest) for one in messages[:MOST_KEPT]
+        ),
     )
+    return RecentPlan(fetch, direct, edited, _checked(messages, known, seen.oldest_at), seen, stopped)
 
 
 def _by_thread(
@@ -156,14 +152,14 @@ def _can_be_stored(record: ThreadRecord, news: Sequence[RecentMessage]) -> bool:
 
 
 def _listed(
-    news: Sequence[RecentMessage], record: ThreadRecord | None, state: RecentState, file: str
+    news: Sequence[RecentMessage], record: ThreadRecord | None, at: datetime, file: str, *, is_first: bool
 ) -> tuple[RecentMessage, Listed] | None:
     """Return the newest row of a thread as a list row; None if it shows no change."""
     row = news[-1]
     replies, active = row.reply_count, row.created_at
     thread = ListedThread(id=row.thread, token=row.token or "", url=row.url, reply_count=replies, last_activity=active)
     if record is None or record.is_gone or row.token is not None:
-        change = change_of(thread, record, state.started_at, file)
+        change = change_of(thread, record, at, file)
     elif row.id is not None:
         last = record.last_comment
         is_stored = last is not None and all(one.id is not None and is_behind(one.id, last) is False for one in news)
@@ -171,34 +167,15 @@ def _listed(
     elif replies is not None:
         change = Change.UNCHANGED if record.counts(replies) else Change.CHANGED
     else:  # a new row is a change; the first look has nothing to compare with
-        change = Change.UNCHANGED if state.marks is None else Change.CHANGED
+        change = Change.UNCHANGED if is_first else Change.CHANGED
     return None if change is Change.UNCHANGED else (row, Listed(thread, change, record))
 
 
-def _checked(state: RecentState, messages: Sequence[RecentMessage], known: Mapping[str, FrontRow], *, ended: bool) -> list[str]:
+def _checked(messages: Sequence[RecentMessage], known: Mapping[str, FrontRow], end: datetime | None) -> list[str]:
     """Return the threads with messages that disappeared since the last look, although older messages are still shown."""
-    there = {*state.seen, *(one.mark for one in messages)}
-    dates = [one.created_at for one in messages if one.created_at is not None]
-    if not ended or not dates or not known:
-        return []
-    end = min(dates)
-    gone = [row for row in known.values() if row.at is not None and row.at > end and row.id not in there]
+    there = {one.mark for one in messages}
+    gone = [row for row in known.values() if end is not None and row.at is not None and row.at > end and row.id not in there]
     return list(dict.fromkeys(row.token for row in gone)) if is_believable(len(gone), len(known)) else []
-
-
-def _counted(state: RecentState, messages: Sequence[RecentMessage], news: int, known: Mapping[str, FrontRow]) -> RecentState:
-    dates = [one.created_at for one in messages if one.created_at is not None]
-    return msgspec.structs.replace(
-        state,
-        pages=state.pages + 1,
-        messages=state.messages + len(messages),
-        news=state.news + news,
-        newest_at=max([*dates, *([state.newest_at] if state.newest_at else [])], default=None),
-        oldest_at=min([*dates, *([state.oldest_at] if state.oldest_at else [])], default=None),
-        seen=(*state.seen, *(one.mark for one in messages if one.mark in known)),
-        front=state.front
-        or tuple(FrontRow(one.mark, one.thread, one.created_at if one.id else None, one.digest) for one in messages[:MOST_KEPT]),
-    )
 
 
 PRIORITY = 12
@@ -208,59 +185,56 @@ PRIORITY = 12
 class RecentSpider(ListSpider):
     """A spider that also looks at the newest messages of a site (`[pages.recent]`)."""
 
-    def recent_page(self, site: Site, url: str, state: RecentState, *, reload: bool = False) -> Request:
-        """Return the request for a page of the newest messages; the first may be answered by "not modified"."""
+    def recent_page(self, site: Site, started_at: str, *, reload: bool = False) -> Request:
+        """Return the request for the page of the newest messages, which may be answered by "not modified"."""
         return page_request(
             site,
             "recent",
-            url,
+            site.url("recent"),
             self.parse_recent,
             self.recent_failed,
             forum=RECENT,
-            number=state.pages + 1,
             priority=PRIORITY,
-            conditional=None if state.pages else not reload,
-            recent=msgspec.to_builtins(state),
+            conditional=not reload,
+            recent={"started_at": started_at, "limit": 1},  # the second is for crawlers of the version before
         )
 
     async def parse_recent(self, response: Response, recent: dict[str, Any]) -> AsyncIterator[Any]:
-        """Store replies directly, feed threads to be read, and go on or end with a report."""
-        state, site = msgspec.convert(recent, RecentState), site_in_use(response.meta["site"])
-        if not state.pages:
-            (marks,) = await self.marks_of(site.name, RECENT)
-            state = msgspec.structs.replace(state, marks=marks)
-        if is_unchanged(response) and state.marks is not None:
-            yield _report(site.name, _as_before(state), "overlap", None)
+        """Store replies directly, feed threads to be read, and end with a report."""
+        site, started_at = site_in_use(response.meta["site"]), recent["started_at"]
+        if response.meta["page"]["number"] > 1:
+            return  # a further page, which a crawler of the version before has requested
+        (marks,) = await self.marks_of(site.name, RECENT)
+        if is_unchanged(response) and marks is not None:
+            yield _report(site.name, started_at, "overlap", Seen(newest_at=marks.newest, front=marks.front))
             return
         if response.status == 304:
-            yield self.recent_page(site, site.url("recent"), state, reload=True)
+            yield self.recent_page(site, started_at, reload=True)
             return
         try:
             page: RecentPage = await read_page(self, response)
         except UnreadablePage as error:
-            yield self._recent_failed(site.name, state, str(error))
+            yield self._recent_failed(site.name, started_at, str(error))
             return
         plan = plan_recent(
-            state,
+            marks,
             page.messages,
             await self.stored_threads(site.name, list(dict.fromkeys(one.thread for one in page.messages))),
+            at=datetime.fromisoformat(started_at),
             has_next=page.next is not None,
             watched=await self._watched(site),
             file=file_digest(site),
         )
         for message, listed in plan.fetch:
             self.feed_thread(task_of(listed, site.name, message.forum_id), because=f"{RECENT}{message.mark} {message.digest}")
-        for item in self._follow(plan, site, response):
+        for item in self._follow(plan, site, response, started_at):
             yield item
-        if plan.stopped is None and page.next is not None:
-            yield self.recent_page(site, page.next, plan.state)
-        else:
-            yield _report(site.name, plan.state, plan.stopped or "end", None)
+        yield _report(site.name, started_at, plan.stopped, plan.seen)
 
-    def _follow(self, plan: RecentPlan, site: Site, response: Response) -> Iterator[dict[str, Any]]:
+    def _follow(self, plan: RecentPlan, site: Site, response: Response, started_at: str) -> Iterator[dict[str, Any]]:
         for thread in plan.checked if _can_be_addressed(site) else ():
             task = PostTask(site=site.name, post=thread, mode="check")
-            self.feed_thread(task, because=f"{RECENT}{stamp(plan.state.started_at)}")
+            self.feed_thread(task, because=f"{RECENT}{started_at}")
         fetched_at = str(response.meta.get("fetched_at") or utc_now())
         for message, record in plan.edited:
             if (item := comment_of(message, record, site.name, response.url, fetched_at)) is not None:
@@ -269,7 +243,7 @@ class RecentSpider(ListSpider):
                 task = PostTask(site=site.name, post=message.thread, forum=message.forum_id, mode="check", url=message.url)
                 self.feed_thread(task, because=f"{RECENT}{message.mark} {message.digest}")
         for direct in plan.direct:
-            yield from _direct_items(direct, site.name, response.url, fetched_at, plan.state)
+            yield from _direct_items(direct, site.name, response.url, fetched_at, started_at)
 
     async def _watched(self, site: Site) -> frozenset[str] | None:
         """Return the forums whose new threads are read; None for all."""
@@ -285,27 +259,19 @@ class RecentSpider(ListSpider):
     def recent_failed(self, failure: Failure) -> Iterator[Any]:
         """Report the failure; the next look begins at the first page."""
         request: Request = failure.request  # type: ignore[attr-defined]  # the engine puts it there
-        yield self._recent_failed(
-            request.meta["site"], msgspec.convert(request.cb_kwargs["recent"], RecentState), reason_of(failure)
-        )
+        yield self._recent_failed(request.meta["site"], request.cb_kwargs["recent"]["started_at"], reason_of(failure))
 
-    def _recent_failed(self, site: str, state: RecentState, reason: str) -> dict[str, Any]:
+    def _recent_failed(self, site: str, started_at: str, reason: str) -> dict[str, Any]:
         self.logger.info(
             "the newest messages of %s cannot be read, its lists are looked at as if there were none: %s", site, reason
         )
-        return _report(site, state, "error", reason)
+        return _report(site, started_at, "error", Seen(), reason)
 
 
 def _can_be_addressed(site: Site) -> bool:
     """Return True if the id alone makes a thread's address."""
     pages = (site.pages.thread, site.pages.comments)
     return not any(page.names & {"url", "forum"} for page in pages if page is not None)
-
-
-def _as_before(state: RecentState) -> RecentState:
-    """Return the state of a look at an unchanged page."""
-    assert state.marks is not None
-    return msgspec.structs.replace(state, pages=1, newest_at=state.marks.newest, front=state.marks.front)
 
 
 def comment_of(message: RecentMessage, record: ThreadRecord, site: str, url: str, fetched_at: str) -> dict[str, Any] | None:
@@ -317,7 +283,7 @@ def comment_of(message: RecentMessage, record: ThreadRecord, site: str, url: str
     return comment_item(read, site=site, thread=record.own or message.thread, url=url, fetched_at=fetched_at)
 
 
-def _direct_items(direct: RecentSummary, site: str, url: str, fetched_at: str, state: RecentState) -> Iterator[dict[str, Any]]:
+def _direct_items(direct: RecentSummary, site: str, url: str, fetched_at: str, started_at: str) -> Iterator[dict[str, Any]]:
     """Yield the replies of a thread, and a report that makes its record count them, as if its last page had been read."""
     record, last = direct.record, direct.messages[-1]
     for message in direct.messages:
@@ -332,8 +298,8 @@ def _direct_items(direct: RecentSummary, site: str, url: str, fetched_at: str, s
         "reply_count": None if record.listed is None else record.listed + number,
         "last_reply_at": None if last.created_at is None else stamp(last.created_at),
         "forum_id": last.forum_id,
-        "started_at": stamp(state.started_at),
-        "finished_at": max(fetched_at, stamp(state.started_at)),
+        "started_at": started_at,
+        "finished_at": max(fetched_at, started_at),
         "mode": "changed",
         "first_page": record.last_page,
         "last_page": record.last_page,
@@ -346,21 +312,21 @@ def _direct_items(direct: RecentSummary, site: str, url: str, fetched_at: str, s
     }
 
 
-def _report(site: str, state: RecentState, stopped: str, reason: str | None) -> dict[str, Any]:
+def _report(site: str, started_at: str, stopped: str, seen: Seen, reason: str | None = None) -> dict[str, Any]:
     """Return the report of a look, its last item."""
     return scan_item(
         site=site,
         forum=RECENT,
         mode="recent",
-        started_at=stamp(state.started_at),
-        pages=max(1, state.pages),
-        threads=state.messages,
+        started_at=started_at,
+        pages=1,
+        threads=seen.messages,
         outcome="complete" if reason is None else "failed",
         stopped=stopped,
         reason=reason,
-        new=state.news,
+        new=seen.news,
         changed=0,
-        newest_at=state.newest_at and stamp(state.newest_at),
-        oldest_at=state.oldest_at and stamp(state.oldest_at),
-        front=msgspec.to_builtins(state.front),
+        newest_at=seen.newest_at and stamp(seen.newest_at),
+        oldest_at=seen.oldest_at and stamp(seen.oldest_at),
+        front=msgspec.to_builtins(seen.front),
     )

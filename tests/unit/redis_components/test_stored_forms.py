@@ -100,11 +100,10 @@ GONE = {
     "Scan": {"seen"},
     "Reading": {"was", "changed"},
     "RecentMessage": {"title"},
-    "RecentState": {"held"},
 }
 """Nothing reads them any more; a RecordStore takes the second off, checks it and puts it on again (`test_signing.py`)."""
-NOT_READ = {"BackState", "CrawlerSample", "Drift", "SeenMessage", "ThreadWas", "Totals"}
-"""Parts of looks back, whose pages are dropped, of checks that asked for what has changed, which read all, of samples, and of
+NOT_READ = {"BackState", "CrawlerSample", "Drift", "RecentState", "SeenMessage", "ThreadWas", "Totals"}
+"""Parts of looks at newest messages and back, of checks that asked for what has changed, which read all, of samples, and of
 what was learnt about pages.
 """
 

@@ -9,7 +9,7 @@ import msgspec
 
 from forum_reader.reading.page_records import RecentMessage
 from forums.records.stored import FrontRow, Marks
-from forums.spiders.recent_messages import RecentPlan, RecentState, plan_recent
+from forums.spiders.recent_messages import RecentPlan, plan_recent
 from forums.spiders.scan_plan import MOST_KEPT, Change
 from forums.state.database_state import ThreadRecord
 
@@ -35,15 +35,14 @@ def message(number: int, thread: str = "t1", **more: Any) -> RecentMessage:
     return RecentMessage(thread=thread, **(given | more))
 
 
-def state(*before: RecentMessage, pages: int = 0, **more: Any) -> RecentState:
-    """A look after one that saw these messages; after none that saw any where there are none."""
+def state(*before: RecentMessage) -> Marks | None:
+    """The marks of a look that saw these messages; None where it saw none."""
     front = tuple(FrontRow(one.mark, one.thread, one.created_at, one.digest) for one in before)
-    marks = Marks(scanned_at=at(15), newest=at(15), front=front) if before else None
-    return RecentState(started_at=at(30), limit=20, marks=marks, pages=pages, **more)
+    return Marks(scanned_at=at(15), newest=at(15), front=front) if before else None
 
 
-def plan(now: list[RecentMessage], looked: RecentState, record: ThreadRecord | None = KNOWN, **more: Any) -> RecentPlan:
-    given: dict[str, Any] = {"has_next": True, "watched": frozenset({"f1"})}
+def plan(now: list[RecentMessage], looked: Marks | None, record: ThreadRecord | None = KNOWN, **more: Any) -> RecentPlan:
+    given: dict[str, Any] = {"at": at(30), "has_next": True, "watched": frozenset({"f1"})}
     return plan_recent(looked, now, dict.fromkeys([one.thread for one in now], record), **(given | more))
 
 
@@ -53,9 +52,9 @@ def test_replies_behind_what_is_stored_are_stored_as_they_stand_there() -> None:
     upside_down = plan([message(13), message(14), message(15), message(16)], state(message(14), message(13)))
     assert upside_down.direct == found.direct, "a page may begin with the oldest"
     assert ([one.id for one in direct.messages], found.fetch, found.stopped) == (["c15", "c16"], [], "overlap")
-    assert (found.state.news, found.state.newest_at) == (2, at(16))
-    assert [row.id for row in found.state.front] == ["c16", "c15", "c14", "c13"]
-    assert len(plan([message(n) for n in range(2 * MOST_KEPT)], state()).state.front) == MOST_KEPT
+    assert (found.seen.news, found.seen.newest_at) == (2, at(16))
+    assert [row.id for row in found.seen.front] == ["c16", "c15", "c14", "c13"]
+    assert len(plan([message(n) for n in range(2 * MOST_KEPT)], state()).seen.front) == MOST_KEPT
 
 
 def test_a_thread_that_is_gone_is_asked_for_at_once_by_another_site_file_alone() -> None:
@@ -90,13 +89,9 @@ def test_replies_that_are_stored_already_make_no_request() -> None:
 
 def test_where_a_page_does_not_reach_what_was_known_its_threads_are_read_from_what_is_stored_of_them() -> None:
     """Messages between may be of the same threads."""
-    first = plan([message(40), message(39)], state(message(14)))
-    assert (first.direct, len(first.fetch), first.stopped) == ([], 1, None)
-    travelled = msgspec.convert(msgspec.to_builtins(first.state), RecentState)
-    second = plan([message(39), message(38), message(14)], travelled)
-    assert (second.direct, len(second.fetch), second.stopped) == ([], 1, "overlap")
-    assert second.state.pages == 2
-    assert [row.id for row in second.state.front] == ["c40", "c39"]
+    found = plan([message(40), message(39)], state(message(14)))
+    assert (found.direct, len(found.fetch), found.stopped) == ([], 1, "limit")
+    assert plan([message(40), message(39)], state(message(14)), has_next=False).stopped == "end"
 
 
 def test_the_first_look_reads_one_page() -> None:
