@@ -137,7 +137,7 @@ class _Trawl:
         with Database.from_url(url) as database:
             begun = time.perf_counter()
             report = drain(stream, database, batch=BATCH, budget_s=600)
-        moved = report.posts + report.comments
+        moved = report.items
         if report.outcome is not Outcome.EMPTY or moved != len(payloads):
             raise BenchmarkFailed(f"the drain moved {moved} items and ended with {report.outcome}")
         return len(payloads) / (time.perf_counter() - begun)

@@ -56,28 +56,18 @@ stream.
 It may be called with the same items again, if the writer dies in between, so it has to be idempotent.
 """
 
-_COUNTED: dict[type[Item], str] = {Post: "posts", Comment: "comments", Forum: "forums", Scan: "scans", Check: "checks"}
 
+@dataclass(kw_only=True)
+class WriteReport(loop.Consumed):
+    """Result of one drain; an item that came twice counts twice."""
 
-@dataclass(frozen=True, kw_only=True)
-class WriteReport:
-    """Result of one drain. Counts are of items that left the stream; an item that came twice counts twice."""
-
-    outcome: Outcome
-    batches: int = 0
-    posts: int = 0
-    comments: int = 0
-    forums: int = 0
-    scans: int = 0
-    checks: int = 0
-    bad: int = 0  # refused, kept with their reasons
+    outcome: Outcome = Outcome.EMPTY
 
 
 @dataclass(kw_only=True)
 class _Batch:
-    """Result for one batch, or sums of several (counts)."""
+    """Result for one batch."""
 
-    counts: Counter[str] = field(default_factory=Counter)
     refused: dict[int, str] = field(default_factory=dict)
     done: list[str] = field(default_factory=list)
     stored: list[Item] = field(default_factory=list)
@@ -96,21 +86,15 @@ class ForumSink(Sink):
         self, database: Database, *, batch: int = 1000, after: After | None = None, arrived: After | None = None
     ) -> None:
         self.batch = batch
-        self.totals = _Batch()
         self._database, self._after, self._arrived = database, after, arrived
-        self._last = _Batch()
 
     def store(self, payloads: Sequence[bytes]) -> Stored:
         """Validate and store one batch; when this returns, it is committed. Raises StorageError, `redis.RedisError`."""
-        self._last = last = _store(self._database, payloads)
+        last = _store(self._database, payloads)
         for hook, items in ((self._after, last.stored), (self._arrived, last.new)):
             if hook and items:
                 _notify(hook, items)
         return Stored(last.refused, last.done)
-
-    def settled(self) -> None:
-        """Add the last batch to the totals."""
-        self.totals.counts.update(self._last.counts, batches=1)
 
 
 def drain(
@@ -126,13 +110,13 @@ def drain(
 
     Raises StorageError when the database fails and `redis.RedisError` when Redis does: unsettled items are still in the stream.
     """
-    started, token = time.monotonic(), new_token()
+    started, token, report = time.monotonic(), new_token(), WriteReport()
     sink = ForumSink(database, batch=batch, after=after, arrived=arrived)
     try:
-        outcome = loop.drain(stream, sink, token, loop.Consumed(), lambda: time.monotonic() >= started + budget_s)
+        report.outcome = loop.drain(stream, sink, token, report, lambda: time.monotonic() >= started + budget_s)
     finally:
         loop.unlock(stream, token)
-    return WriteReport(outcome=outcome, **sink.totals.counts)
+    return report
 
 
 def _store(database: Database, payloads: Sequence[bytes]) -> _Batch:
@@ -157,10 +141,8 @@ def _store(database: Database, payloads: Sequence[bytes]) -> _Batch:
             if isinstance(item, Post | Comment) and (key := (type(item), item.site, item.id)) in written.new:
                 batch.new.append(item)
                 written.new.discard(key)  # of several states of one item the first
-            batch.counts[_COUNTED[type(item)]] += 1
         if isinstance(item, Scan):
             batch.done.append(scan_task(item.site, item.forum_id, item.mode))
-    batch.counts["bad"] = len(batch.refused)
     return batch
 
 

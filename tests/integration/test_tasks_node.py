@@ -80,7 +80,7 @@ def test_a_node_answers_while_it_crawls(fleet: ToyFleet) -> None:
 
     fleet.redis.client().rpush(CrawlKeys.for_spider("toy").item_stream(), json.dumps(POST))
     stored = fleet.ask("store_items.apply_async(ignore_result=False).get(timeout=60)['toy']")
-    assert "'posts': 1" in stored
+    assert "'items': 1" in stored
     with sqlite3.connect(fleet.folder / "data" / "trawl.sqlite") as database:
         assert database.execute("select id, title from posts").fetchall() == [("p1", "A title")]
     database.close()

@@ -75,9 +75,6 @@ class Sink:
         """Store the items as `store` does; return the reasons of those that cannot be stored, by index."""
         raise NotImplementedError
 
-    def settled(self) -> None:
-        """Count the batch that was stored last: it has left Redis."""
-
     def tick(self) -> None:
         """Do periodic work: called about once a second, also without items."""
 
@@ -138,7 +135,6 @@ def drain(stream: ItemStream, sink: Sink, token: str, done: Consumed, stopped: C
             )
         done.items += len(payloads) - len(bad)
         done.refused += len(bad)
-        sink.settled()
         if stopped():
             return Outcome.BUDGET
     return Outcome.EMPTY
