@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from redis_components.errors import ConfigError
-from redis_components.server.printable import in_json, in_one_line, printable
+from redis_components.server.printable import in_json, in_one_line, printable, span
 
 PIPE_WIDTH = 200  # columns; rich would take 80 where there is no terminal, and cut what a pipe is searched for
 
@@ -94,10 +94,7 @@ def counted(number: int, noun: str) -> str:
 
 def duration(seconds: float) -> str:
     """Return `0.4 s`, `12 s`, `5 min`, `3 h` or `2 d`."""
-    for limit, size, unit in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
-        if seconds < limit:
-            return f"{max(seconds, 0) / size:.{1 if size == 1 and seconds < 10 else 0}f} {unit}"
-    return f"{seconds / 86_400:.0f} d"
+    return f"{max(seconds, 0):.1f} s" if seconds < 10 else span(seconds)
 
 
 Report = Callable[..., None]

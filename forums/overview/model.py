@@ -29,9 +29,10 @@ from redis_components.admin.inspector import keys_in
 from redis_components.frontier.holds import why_not_seeded
 from redis_components.keys import CrawlKeys
 from redis_components.politeness.limits import BY_TRIAL
+from redis_components.server.printable import span
 from workers.consumers.targets import streams_of
 from workers.overview.model import Overview, SiteFault, SiteSample, SitesView
-from workers.overview.problems import named, span
+from workers.overview.problems import named
 from workers.overview.reader import Reading, SitesReader
 from workers.state.keys import FleetKeys
 

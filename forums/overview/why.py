@@ -26,6 +26,7 @@ from forums.state.database_state import ThreadRecord, look_up
 from forums.storage import Database, checks, comments, posts
 from redis_components.admin.find_entries import Entry, EntryLocation, Search, find
 from redis_components.admin.inspector import CrawlRecords
+from redis_components.server.printable import span
 from redis_components.server.untrusted_values import server_time
 from workers.overview.model import Overview
 from workers.overview.reader import OverviewReader
@@ -337,12 +338,3 @@ def instant(moment: datetime | float) -> str:
     """Format a time or epoch seconds, as `2026-01-31 12:00:00Z`."""
     found = moment if isinstance(moment, datetime) else datetime.fromtimestamp(moment, UTC)
     return found.strftime("%Y-%m-%d %H:%M:%SZ")
-
-
-def span(seconds: float) -> str:
-    """Format a duration, as `90 s`, `12 min`, `5 h`, `9 d`."""
-    size, unit = next(
-        ((size, unit) for limit, size, unit in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")) if seconds < limit),
-        (86_400, "d"),
-    )
-    return f"{max(0.0, seconds) / size:.0f} {unit}"

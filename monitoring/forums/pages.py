@@ -15,9 +15,10 @@ from forums.storage import Database
 from forums.storage.read.event_reader import Event
 from forums.storage.read.search import Hit
 from monitoring.pages.charts import StoredRows, site_charts
-from monitoring.pages.rendering import clock, span
+from monitoring.pages.rendering import clock
 from monitoring.pages.views import NotThere, Reading
 from redis_components.errors import TrawlError
+from redis_components.server.printable import span
 from workers.overview import Overview
 from workers.state.holds import Breakers
 

@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from monitoring.part import part
-from redis_components.server.printable import printable
+from redis_components.server.printable import printable, span
 from workers.overview.model import GONE, shown_state
 from workers.state.nodes import NodeRecord
 from workers.state.registry import CrawlerRecord, CrawlerState
@@ -107,11 +107,3 @@ def _command(text: str) -> Markup:
 def web_address(url: str | None) -> str:
     """Return an address that may be a link, else "": a stored `javascript:` would run in the operator's browser."""
     return url if url and url.startswith(("http://", "https://")) else ""
-
-
-def span(seconds: float) -> str:
-    """Format `3 s`, `12 min`, `5 h`, `9 days`."""
-    for unit, length in (("days", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.0f} {unit}"
-    return f"{max(0.0, seconds):.0f} s"

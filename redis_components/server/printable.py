@@ -210,3 +210,11 @@ def _met(error: BaseException) -> str:
 
 def _place(error: OSError) -> str:
     return f": {error.filename}" if error.filename is not None else ""
+
+
+def span(seconds: float) -> str:
+    """Format a duration: `3 s`, `12 min`, `5 h`, `9 d`."""
+    for unit, length in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{max(0.0, seconds):.0f} s"

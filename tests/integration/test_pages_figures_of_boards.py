@@ -20,10 +20,10 @@ from forums.writer.store import store
 from monitoring.forums import pages
 from monitoring.forums.data import ForumRows
 from monitoring.pages import views
-from monitoring.pages.rendering import span
 from monitoring.pages.views import Reading
 from monitoring.source import Source
 from redis_components.keys import CrawlKeys
+from redis_components.server.printable import span
 from tests.integration.test_pages_figures import database as database
 from tests.integration.test_pages_figures import write
 from tests.support.items import comment, forum, post, scan, wire

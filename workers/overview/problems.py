@@ -10,6 +10,7 @@ from redis_components.admin.health import Problem
 from redis_components.admin.inspector import total_of
 from redis_components.admin.lanes import LaneCondition
 from redis_components.politeness.limits import MINUTE_MS
+from redis_components.server.printable import span
 from workers.process.config_digest import differences
 from workers.state.group_runs import GroupRun, quota_lane
 from workers.state.holds import HOST
@@ -244,8 +245,3 @@ def named(names: Iterable[str]) -> str:
     found = list(names)
     more = f" and {len(found) - MOST_NAMED:,} more" if len(found) > MOST_NAMED else ""
     return ", ".join(found[:MOST_NAMED]) + more
-
-
-def span(seconds: float) -> str:
-    """Format a duration, as `12 min`, `5 h`."""
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
