@@ -74,8 +74,8 @@ def autoscale(
 
     The service grows when its crawlers cannot finish waiting and incoming work within the target time: at most by a factor of
     two, and after each step throughput is measured for 10 s. It shrinks when fewer crawlers would have sufficed for a minute.
-    If more crawlers bring no more throughput, because the site is the bottleneck, it shrinks again. It never exceeds the capacity
-    of the nodes. While autoscaling is on, `trawl scale` refuses the service.
+    It never exceeds the capacity of the nodes; where the site is the bottleneck, `--max` is what holds. While autoscaling is on,
+    `trawl scale` refuses the service.
 
     **Examples:**
 
@@ -127,6 +127,5 @@ def autoscaled_json(service: str, one: Autoscaled, size: int | None) -> dict[str
         "desired": size,
         "per_crawler": round(memory.per_crawler, 2) if memory.per_crawler is not None else None,
         "inflow": round(memory.inflow, 2) if memory.inflow is not None else None,
-        "ceiling": memory.ceiling,
         "why": memory.why or None,
     }

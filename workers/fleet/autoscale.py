@@ -6,8 +6,6 @@
 
 Up quickly: at most doubled, as soon as the present crew has been measured for WINDOW_S. Down slowly: to the most that would have
 been wanted in the last DOWN_AFTER_S. What one crawler finishes is known only from windows in which it always had something to do.
-A larger crew has to finish more: if the gain is less than a quarter of what was to be expected, the site is the bottleneck, the
-service goes back and does not try again for 5 minutes, then 10, up to an hour.
 """
 
 from __future__ import annotations
@@ -25,17 +23,14 @@ from workers.state.holds import FleetHolds, word_of
 from workers.state.nodes import NodeRecord, used_places
 from workers.state.registry import CrawlerState, Registry, SlotView
 from workers.state.reports import Note, note
-from workers.state.services import Autoscaling, Memory, Policy, Trial
+from workers.state.services import Autoscaling, Memory, Policy
 
 WINDOW_S = 10.0  # of measuring
 GAP_S = 30.0  # after a longer gap between samples, or a clock that goes back, measuring starts over
 UP_AT = 1.1  # part of the present size that must be needed to grow
 DOWN_AT = 0.85  # and that must suffice to shrink
 DOWN_AFTER_S = 60.0
-MIN_GAIN = 0.25
 SMOOTHING = 0.3  # share of the newest window in the inflow
-CEILING_S = 300.0
-MAX_CEILING_S = 3600.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,33 +60,30 @@ def autoscale(policy: Policy, memory: Memory, sample: Sample | None, now: float)
         return size, Memory(why=f"{'at least' if size == policy.min else 'at most'} {size}")
     if sample.held:
         return None, replace(memory, at=None, low_since=None, why="it is held")
-    memory, measured = _measure(memory, sample, now)
-    if measured is not None and memory.trial and memory.crew > memory.trial.crew and not memory.dry:
-        size, memory = _judge(memory, memory.trial, size, measured, now)
-    if size == sample.size:
-        size, memory = _decide(policy, memory, sample, now)
-    memory = _begin_window(memory, sample, now) if measured is not None or size != sample.size else memory
+    memory, is_over = _measure(memory, sample, now)
+    size, memory = _decide(policy, memory, sample, now)
+    memory = _begin_window(memory, sample, now) if is_over or size != sample.size else memory
     return (None if size == sample.size else size), replace(memory, at=now)
 
 
-def _measure(memory: Memory, sample: Sample, now: float) -> tuple[Memory, float | None]:
-    """Continue the window; at its end, return the crawlers' finished requests per second."""
+def _measure(memory: Memory, sample: Sample, now: float) -> tuple[Memory, bool]:
+    """Continue the window; return True at its end."""
     unbroken = memory.at is not None and 0 <= now - memory.at <= GAP_S and sample.acked >= memory.acked_then
     if not unbroken or sample.alive != memory.crew:
         broken = replace(memory, low_since=memory.low_since if unbroken else None, fresh=False)
-        return _begin_window(broken, sample, now), None
+        return _begin_window(broken, sample, now), False
     memory = replace(memory, dry=memory.dry or sample.waiting == 0)
     lasted = now - memory.since
     if lasted < WINDOW_S or not memory.crew:
-        return memory, None
+        return memory, False
     finished = sample.acked - memory.acked_then
-    rate, inflow = finished / lasted, max(0.0, (sample.backlog - memory.backlog_then + finished) / lasted)
+    inflow = max(0.0, (sample.backlog - memory.backlog_then + finished) / lasted)
     memory = replace(
         memory, fresh=True, inflow=inflow if memory.inflow is None else memory.inflow + SMOOTHING * (inflow - memory.inflow)
     )
     if not memory.dry and finished:
-        memory = replace(memory, per_crawler=rate / memory.crew)
-    return memory, rate
+        memory = replace(memory, per_crawler=finished / lasted / memory.crew)
+    return memory, True
 
 
 def _begin_window(memory: Memory, sample: Sample, now: float) -> Memory:
@@ -106,34 +98,12 @@ def _begin_window(memory: Memory, sample: Sample, now: float) -> Memory:
     )
 
 
-def _judge(memory: Memory, trial: Trial, size: int, rate: float, now: float) -> tuple[int, Memory]:
-    """Judge a trial: keep the larger size if more crawlers finished more."""
-    expected = trial.rate * (memory.crew / trial.crew - 1)
-    if rate - trial.rate >= MIN_GAIN * expected:
-        return size, replace(memory, trial=None, ceiling=None, ceiling_s=0.0)
-    believed_s = min(max(2 * memory.ceiling_s, CEILING_S), MAX_CEILING_S)
-    why = f"{memory.crew} did no more than {trial.crew} ({rate:.1f}/s after {trial.rate:.1f}/s): the site is the bottleneck"
-    return trial.crew, replace(
-        memory,
-        trial=None,
-        ceiling=trial.crew,
-        ceiling_at=now,
-        ceiling_s=believed_s,
-        per_crawler=trial.per_crawler,
-        low_since=None,
-        fresh=False,
-        why=why,
-    )
-
-
 def _decide(policy: Policy, memory: Memory, sample: Sample, now: float) -> tuple[int, Memory]:
     size = sample.size
-    if not sample.backlog:
-        memory = replace(memory, ceiling=None, ceiling_s=0.0, trial=None)  # another time it may be another site
     need = _need(policy, memory, sample)
     wanted = min(max(math.ceil(need), policy.min), policy.max)
     if need > size * UP_AT and wanted > size:
-        return _grow(memory, sample, wanted, now)
+        return _grow(memory, sample, wanted)
     if wanted < size and need < size * DOWN_AT:
         return _shrink(memory, size, wanted, now)
     return size, replace(memory, low_since=None, why=f"{size} are enough" if sample.backlog else "nothing waits")
@@ -150,22 +120,16 @@ def _need(policy: Policy, memory: Memory, sample: Sample) -> float:
     return 0.0 if not sample.backlog and need < 0.05 else need
 
 
-def _grow(memory: Memory, sample: Sample, wanted: int, now: float) -> tuple[int, Memory]:
+def _grow(memory: Memory, sample: Sample, wanted: int) -> tuple[int, Memory]:
     size, memory = sample.size, replace(memory, low_since=None)
     if size and sample.alive < size:
         return size, replace(memory, why=f"{wanted} are needed, and {size - sample.alive} of {size} do not run yet")
     if size and not memory.fresh:
         return size, replace(memory, why=f"{wanted} are needed; {size} are being measured first")
-    if memory.ceiling is not None and 0 <= now - memory.ceiling_at < memory.ceiling_s:
-        wanted = min(wanted, max(memory.ceiling, size))
-    if wanted == size:
-        return size, replace(memory, why=f"more than {size} would not do more")
     new = min(wanted, max(2 * size, 1), max(sample.room, size))
     if new == size:
         return size, replace(memory, why=f"{wanted} are needed, and the nodes have room for {sample.room}")
-    rate = memory.per_crawler * size if memory.per_crawler else 0.0
-    trial = Trial(crew=size, rate=rate, per_crawler=memory.per_crawler) if size and memory.per_crawler else None
-    return new, replace(memory, trial=trial, fresh=False, why=f"from {size} to {new}: {wanted} are needed")
+    return new, replace(memory, fresh=False, why=f"from {size} to {new}: {wanted} are needed")
 
 
 def _shrink(memory: Memory, size: int, wanted: int, now: float) -> tuple[int, Memory]:
@@ -174,7 +138,7 @@ def _shrink(memory: Memory, size: int, wanted: int, now: float) -> tuple[int, Me
     if now - since < DOWN_AFTER_S:
         return size, replace(memory, why=f"{peak} would do")
     new = max(peak, math.ceil(size / 2) if size > 1 else 0)
-    return new, replace(memory, low_since=None, trial=None, fresh=False, why=f"from {size} to {new}: enough for a minute")
+    return new, replace(memory, low_since=None, fresh=False, why=f"from {size} to {new}: enough for a minute")
 
 
 MIN_TARGET_S, MAX_TARGET_S = 1.0, 7 * 86_400.0

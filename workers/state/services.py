@@ -172,15 +172,6 @@ class Policy:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trial:
-    """The rate of a service before it was made larger: the larger one has to do better."""
-
-    crew: Count
-    rate: Amount  # requests finished per second
-    per_crawler: Amount
-
-
-@dataclass(frozen=True, kw_only=True)
 class Memory:
     """The measurements that the next decision needs. Times are Redis's, in epoch seconds; rates in requests per second."""
 
@@ -193,10 +184,6 @@ class Memory:
     fresh: bool = False  # a window of the present crew has been measured to its end
     per_crawler: Amount | None = None  # finished by one crawler that always has something to do; None: not known yet
     inflow: float | None = None  # new requests, smoothed
-    trial: Trial | None = None
-    ceiling: Count | None = None  # more crawlers than this did not do more
-    ceiling_at: Epoch = 0.0
-    ceiling_s: Amount = 0.0  # how long that is believed
     low_since: Epoch | None = None  # since when fewer would do
     low_peak: Count = 0  # the most that would have been wanted meanwhile
     why: str = ""  # the last decision, for people

@@ -115,7 +115,6 @@ def test_the_command_sets_shows_and_ends_it(
         "desired": 1,
         "per_crawler": None,
         "inflow": None,
-        "ceiling": None,
         "why": None,
     }
     assert main(["scale", "detail=3"]) == 2
