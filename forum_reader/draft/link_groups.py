@@ -75,13 +75,7 @@ class LinkGroup:
         """Return, for each link, the largest element around it that holds no other link of the group; in a tree of titles, whose
         rows stand within rows, the smallest.
         """
-        tree = self.page.tree
-        if nested := self._nested():
-            return nested
-        found = alone(tree, self.places)
-        tops = Counter(tree.parent[top] for top in found)
-        common = tops.most_common(1)[0][0]
-        return [self._below(top, common) for top in found]
+        return self._nested() or alone(self.page.tree, self.places)
 
     def _nested(self) -> list[int]:
         """Return the ancestors of the links, as many levels above each, where some stand within others; else nothing."""
@@ -93,18 +87,6 @@ class LinkGroup:
             found = level
         holding = sum(tree.end[one] > after for one, after in itertools.pairwise(found))
         return found if holding * _NESTED >= len(found) > 0 else []
-
-    def _below(self, top: int, common: int) -> int:
-        """Return the ancestor below `common`, of which most rows are children: the first link's row may reach to the page's
-        head.
-        """
-        tree = self.page.tree
-        if tree.parent[top] == common or not top < common < tree.end[top]:
-            return top
-        place = next((one for one in self.places if top <= one < tree.end[top]), top)
-        while tree.parent[place] != common and tree.parent[place] > top:
-            place = tree.parent[place]
-        return place
 
     def spans(self) -> list[tuple[int, int]]:
         """Return the range of each row, up to the next row where they are siblings."""

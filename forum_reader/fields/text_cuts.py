@@ -108,8 +108,6 @@ def _is_not_text(paths: BlockPaths, inside: list[tuple[int, int]], authors: dict
     names = [paths.names(i) for i in sample]
     if all(post_marks.suggests_signature(name) for name in names):
         return True
-    if all(post_marks.suggests_edited(name) for name in names) and all(tree.size(i) < 200 for i in sample):
-        return True
     if len(inside) >= 3 and len(inside) >= 0.5 * paths.count and all(tree.size(i) < _LABEL for _, i in inside):
         if all(_NUMBER.fullmatch(paths.string(i)) for _, i in inside):
             return True

@@ -291,8 +291,6 @@ def _text_behind(lines: list[_Line | Any], last: int) -> tuple[list[Any], str | 
             shared = next(n for n, one in enumerate(own) if one in around)
             within = next((one for one in own[:shared] if post_marks.suggests_body(one.get("class") or "")), own[shared])
         blocks.append(line.copy)
-    while blocks and not "".join(blocks[-1].itertext()).strip():
-        blocks.pop()
     return blocks, parent, end
 
 

@@ -95,8 +95,6 @@ def cut_at(line: Any, at: int) -> None:
         value = getattr(element, name) or ""
         setattr(element, name, xml_text(value[:left]) or None)
         left = max(0, left - len(value))
-        if event == "start" and element.tag == "img" and not left and len(text[:kept]) > 0:
-            element.set("alt", "")
 
 
 def _without_dash(text: str) -> str:

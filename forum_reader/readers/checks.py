@@ -26,8 +26,6 @@ def grade(posts: Sequence[SeenPost], words: int) -> float:
     """Grade posts from 0 to 1. `words`: characters of the page outside of links. Good posts hold most of them, each has an
     author, a date and a text that no other post has, and the dates are in order.
     """
-    if not posts:
-        return 0.0
     count = len(posts)
     texts = [post.text for post in posts if post.text]
     if not texts:

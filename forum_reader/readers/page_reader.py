@@ -25,7 +25,7 @@ from forum_reader.fields.date_field import may_be_dates
 from forum_reader.fields.post_marks import Marks, find_marks
 from forum_reader.page.arranged import arranged_posts
 from forum_reader.page.page_kind import Kind, PageFrame, frame_of, has_posts, kind_of, paging
-from forum_reader.page.page_tree import PageTree, around, asks_for_password, is_framed
+from forum_reader.page.page_tree import PageTree, asks_for_password
 from forum_reader.page.records import PageKind, Reader, SeenPage, SeenPost
 from forum_reader.page.response import FetchedPage
 from forum_reader.page.soft_block import ASKS_FOR_LOGIN, why_nothing
@@ -173,8 +173,6 @@ def _kind(page: _Page, reader: Reader | None) -> Kind:
         of_titles = are_listed(learned, tree)
         titles = () if of_titles else titled_rows(learned, tree, page.url, page.base)
         if titles or of_titles:
-            if is_framed(tree, around(tree, [block.start for block in learned.fields.paths.blocks])):
-                titles = ()
             of_links = kind_of(tree, page.frame, page.url, (), 0.0, titles=titles, marks=page.marks)
             kind = of_links if of_links.rows else kind
     if page.profile and not page.grades.get(Reader.PROFILE) and (links := page.profile.links()) is not None:

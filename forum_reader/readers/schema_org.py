@@ -28,7 +28,6 @@ _REFERENCE = frozenset({"@id", "@type"})  # keys of a reference to a node
 _MOST_POSTS = 5000
 _MOST_NODES = 100_000
 _DEEPEST = 60
-_MOST_SCRIPT = 4_000_000  # characters
 _ID = re.compile(
     r"(?:#|[/=?&_-])(?:post|comment|msg|p|c|answer|reply|entry|message|Comment)?[-_]?(\d{1,15})/?$|^#?(?:[a-z_-]*)?(\d{1,15})$"
 )
@@ -106,8 +105,6 @@ def _date(value: str | None) -> Spotted | None:
 def _json_ld(scripts: Iterable[str]) -> list[Marked]:
     values = []
     for script in scripts:
-        if len(script) > _MOST_SCRIPT:
-            continue
         script = _PREFIX.sub('"', script.strip())
         for mark in _WRAPPING:
             script = script.removeprefix(mark).lstrip()

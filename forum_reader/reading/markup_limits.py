@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import lru_cache
 
 from forum_reader.errors import UnreadablePage
@@ -15,10 +14,8 @@ _MOST_TAGS = 20_000
 _MOST_ATTRIBUTES = 4_000  # of a tag, an upper estimate: the parser needs their square, 20 ms
 _SHORT = 1_000  # characters without `>` that hold too few attributes to be counted
 _MOST_VALUES = 1_000  # values with a `>` that are examined one by one; pages of forums have 30
-_LONG_TAG = re.compile(rf"<[A-Za-z][^>]{{{_SHORT},}}")
+_LONG_TAG = re.compile(rf"(<[A-Za-z](?=[^>]{{{_SHORT}}})[^ \t\n\f\r/>]*+)[^>]*")
 _VALUE_GOES_ON = re.compile(r"=(?=\s*+(?:(\")[^\">]*+|'[^'>]*+)()>)")  # a `>` within a value does not end a tag
-_NO_SIGNS = bytes(set(range(256)) - set(b"<>\"'=/ \t\n\f\r"))  # neither end a value nor separate attributes
-_TAG_NAME = re.compile(r"<[^ \t\n\f\r/>]*")
 _ATTRIBUTE = re.compile(  # as in HTML5; white space before a quote is that of all versions of libxml2
     r"[^ \t\n\f\r/>][^ \t\n\f\r/>=]*+"
     r"(?:[ \t\n\f\r]*+=(?:[ \t\n\r]*+(?:\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z))|[ \t\n\f\r]*+[^ \t\n\f\r>]*+))?"
@@ -78,25 +75,9 @@ def _attributes_of_a_tag(markup: str) -> int:
 
 @lru_cache(maxsize=1)  # a large page is asked about before it is opened, and again before it is parsed
 def most_attributes(markup: str) -> int:
-    """Return an upper bound of the number of attributes of any tag: of those before its first value with a `>`, and behind it.
-    First by the characters that may stand between two attributes; where these are many, by the markup: JSON in a value has many
-    words, and is one attribute.
-    """
-    long = [found[0] for found in _LONG_TAG.finditer(markup)]
-    first = max(map(len, long), default=_SHORT) // 2
-    signs = markup.encode("utf-8", "replace").translate(None, _NO_SIGNS).decode()
-    behind = _most_behind_values(signs, lambda _, start, end: end - start + 1)
-    if first + behind > _MOST_ATTRIBUTES:
-        first = max(_SHORT // 2, max((_attributes(tag, _end_of_name(tag), len(tag)) for tag in long), default=0))
-    if first + behind > _MOST_ATTRIBUTES:
-        behind = _most_behind_values(markup, _attributes)
-    return first + behind
-
-
-def _end_of_name(tag: str) -> int:
-    """Return the position where the first attribute of a tag may begin; the name may begin with `=`."""
-    match = _TAG_NAME.match(tag)
-    return match.end() if match else 0
+    """Return an upper bound of the number of attributes of any tag: of those before its first value with a `>`, and behind it."""
+    long = (_attributes(markup, tag.end(1), tag.end()) for tag in _LONG_TAG.finditer(markup))
+    return max(_SHORT // 2, *long, 0) + _most_behind_values(markup)
 
 
 def _attributes(markup: str, start: int, end: int) -> int:
@@ -104,9 +85,9 @@ def _attributes(markup: str, start: int, end: int) -> int:
     return sum(1 for _ in _ATTRIBUTE.finditer(markup, start, end))
 
 
-def _most_behind_values(markup: str, count: Callable[[str, int, int], int]) -> int:
+def _most_behind_values(markup: str) -> int:
     """Return the most attributes of a tag behind the first of its values with a `>`, including attributes behind further such
-    values. `count`: their number between two places.
+    values.
     """
     values = [(found.start(2), found[1] or "'") for found in _VALUE_GOES_ON.finditer(markup)]
     if len(values) > _MOST_VALUES:
@@ -120,6 +101,6 @@ def _most_behind_values(markup: str, count: Callable[[str, int, int], int]) -> i
         if close not in behind:
             end = markup.find(">", close)
             end = len(markup) if end < 0 else end
-            behind[close] = count(markup, close + 1, end) + behind_place.get(end, 0)
+            behind[close] = _attributes(markup, close + 1, end) + behind_place.get(end, 0)
         behind_place[place] = max(behind_place.get(place, 0), behind[close])
     return max(behind_place.values(), default=0)
