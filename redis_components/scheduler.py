@@ -34,7 +34,7 @@ from .scrapy_glue.internals import (
     watch_finished,
 )
 from .scrapy_glue.page_age import PageAges
-from .scrapy_glue.page_tracker import Page, PageTracker, RequestLanes, SiteSlots
+from .scrapy_glue.page_tracker import Page, PageTracker, RequestLanes, SiteSlots, tracker_of
 from .scrapy_glue.scheduler_parts import UnstorableRequests, is_scrapys_kind, log_duplicate, why_never_started
 from .scrapy_glue.standalone_scheduler import StandaloneScheduler
 from .server.printable import in_words
@@ -64,7 +64,7 @@ class Scheduler(StandaloneScheduler):
     ages: PageAges | None = None
     _frontier: Frontier
     _lanes: RequestLanes
-    _book: PageTracker
+    book: PageTracker
     _take: Callable[[], Lease | None]
     _unseen: Callable[[Request], bytes | None]
 
@@ -92,7 +92,7 @@ class Scheduler(StandaloneScheduler):
             return None
         if self.flush_on_start:
             self.flush()
-        crawler.signals.connect(self._book.fail_item, signals.item_error)
+        crawler.signals.connect(self.book.fail_item, signals.item_error)
         if why := why_never_started(crawler.spidercls):
             logger.warning("%s", why)
         self._frontier.open()
@@ -112,14 +112,14 @@ class Scheduler(StandaloneScheduler):
         self._frontier = frontier_of(crawler, self._adapted)
         self._owner = self._frontier.owner
         self._take = self._frontier.take
-        self._book = PageTracker(crawler, self._frontier, self._inc_value)
-        self._pages = self._book.pages
-        self._lanes = RequestLanes(self._frontier, self._book)
+        self.book = PageTracker(crawler, self._frontier, self._inc_value)
+        self._pages = self.book.pages
+        self._lanes = RequestLanes(self._frontier, self.book)
         listeners = self._frontier.listeners
-        self._wake = watch_finished(crawler, self._book.finish, begun=self._book.begin, failed=self._book.fail)
-        check_when_sent(crawler, self._book.is_late, self._frontier.find_place, self._book.leave_unsent)
-        send_at_once(crawler, self._book)
-        self.ages = PageAges(crawler, self._frontier, self._book, self._inc_value)
+        self._wake = watch_finished(crawler, self.book.finish, begun=self.book.begin, failed=self.book.fail)
+        check_when_sent(crawler, self.book.is_late, self._frontier.find_place, self.book.leave_unsent)
+        send_at_once(crawler, self.book)
+        self.ages = PageAges(crawler, self._frontier, self.book, self._inc_value)
         listeners.work = self._first_work
         listeners.duplicate = self._known_to_redis
         listeners.names = self._names_of
@@ -131,7 +131,7 @@ class Scheduler(StandaloneScheduler):
         listeners.left = self._left
         self._set_up_custom_classes(crawler)
         if (by := self._frontier.config.turn_by) and self._custom_queue is None:
-            self._places = self._book.places = SiteSlots(by, cast("RedisMixin", self.spider).most_at_once, self._frontier)
+            self._places = self.book.places = SiteSlots(by, cast("RedisMixin", self.spider).most_at_once, self._frontier)
             listeners.room = self._places.room
             self._long_waits = LongWaits(downloader_of(crawler), self._wake, self._frontier.now)
 
@@ -237,22 +237,6 @@ class Scheduler(StandaloneScheduler):
             return request
         return None
 
-    def lease_of(self, request: Request) -> str:
-        """Return the id of the lease that `request` itself stands for; "" where it has none."""
-        page = self._book.own(request) if self._crawler is not None else None
-        return page.lease_id if page is not None else ""
-
-    def put_off(self, request: Request, *, sent: bool = True) -> bool:
-        """Give the lease of `request` back once Scrapy is done with it, with no attempt counted; return False where it has no
-        lease. `sent`: the site got it, or another request at its time.
-        """
-        return self._lanes.put_off(request, sent=sent)
-
-    def count_sent(self, request: Request) -> None:
-        """Leave a request counted in the limits of its site, also where it ends unsent: another one was sent in its place."""
-        if self._crawler is not None:
-            self._book.count_sent(request)
-
     def has_pending_requests(self) -> bool:
         """Return False only when Redis has proved that nothing is ready, leased, or on its way in any process, for
         `idle_before_close` seconds.
@@ -277,10 +261,6 @@ class Scheduler(StandaloneScheduler):
             return super().__len__()
         in_custom_queue = len(self._custom_queue) if self._custom_queue is not None else 0
         return self._frontier.waiting_to_start + self._frontier.parked + len(self._kept) + len(self._unasked) + in_custom_queue
-
-    def give_up(self, request: Request, reason: str) -> None:
-        """Keep `request` among the dead ones with `reason` (edge f) instead of acking it, once Scrapy is done with it."""
-        self._book.give_up(request, reason)
 
     def _first_work(self) -> None:
         """Log requests that an earlier run left; the first exchange only introduces this process, so they were there before."""
@@ -318,7 +298,7 @@ class Scheduler(StandaloneScheduler):
         """Take back held requests that wait in the downloader for their turn."""
         holds = self._frontier.holds
         if holds.paused or holds.sites:
-            self._book.take_back(self._is_held)
+            self.book.take_back(self._is_held)
 
     def _fenced(self) -> None:
         for page in (*self._pages.values(), *self._kept.pages, *self._unasked.pages):
@@ -385,5 +365,5 @@ def scheduler_of(crawler: Crawler) -> Scheduler | None:
 
 def set_aside(crawler: Crawler, request: Request, reason: str) -> None:
     """Keep a request among the dead ones with the reason; under another scheduler than ours do nothing."""
-    if (scheduler := scheduler_of(crawler)) is not None:
-        scheduler.give_up(request, reason)
+    if (book := tracker_of(crawler)) is not None:
+        book.give_up(request, reason)

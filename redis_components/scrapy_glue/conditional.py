@@ -16,8 +16,7 @@ while the other half was filled is forgotten.
 from __future__ import annotations
 
 import hashlib
-import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -33,7 +32,8 @@ from redis_components.server.scripts import script
 from redis_components.setting_values import number_of
 
 from .engine import ForCrawler, keys_of, known_frontier
-from .internals import ask_scheduler, in_background, in_thread
+from .internals import from_redis, in_background
+from .page_tracker import tracker_of
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -98,8 +98,6 @@ MOST_URLS = 100_000
 """About 15 MB of Redis's memory."""
 _ASKED = ("If-None-Match", "If-Modified-Since")
 
-logger = logging.getLogger(__name__)
-
 
 def is_unchanged(response: Response) -> bool:
     """Return True if a page is the same as when it was last settled."""
@@ -149,7 +147,7 @@ class ConditionalRequests(ForCrawler):
         name = self._name(request)
         if name is None or request.meta.get("conditional_reload") or any(header in request.headers for header in _ASKED):
             return
-        known = await self._from_redis(lambda: self._validators().look_up(name))
+        known = await from_redis(lambda: self._validators().look_up(name))
         if known is None:
             return
         self._known[request] = known
@@ -186,8 +184,9 @@ class ConditionalRequests(ForCrawler):
 
     def _received(self, request: Request) -> None:
         """Note the request of an answer that no middleware has refused: it goes to its callback."""
-        if request in self._found and (lease := ask_scheduler(self._crawler, "lease_of", request)):
-            self._at_work[lease] = request
+        book = tracker_of(self._crawler) if request in self._found else None
+        if book is not None and (page := book.own(request)) is not None and page.lease_id:
+            self._at_work[page.lease_id] = request
 
     def _name(self, request: Request) -> bytes | None:
         wanted: Any = request.meta.get("conditional", self._by_default)
@@ -221,20 +220,8 @@ class ConditionalRequests(ForCrawler):
     async def _tell_redis(self) -> None:
         while self._settled:
             settled, self._settled = self._settled, {}
-            await self._from_redis(lambda settled=settled: self._validators().store(settled))  # type: ignore[misc]
+            await from_redis(lambda settled=settled: self._validators().store(settled))  # type: ignore[misc]
         self._storing = False
-
-    async def _from_redis(self, call: Callable[[], Any]) -> Any:
-        """Run `call` in a thread and return its result; None without Redis, so that whole pages are asked for."""
-        try:
-            return await in_thread(call)
-        except redis.RedisError as error:
-            logger.debug("no validators from or to Redis: %s", error)
-            return None
-
-    def _count(self, stat: str) -> None:
-        if self._crawler.stats is not None:
-            self._crawler.stats.inc_value(stat)
 
     def _validators(self) -> ValidatorStore:
         """Return the client of validators; in a thread, as the first call may have to find the server."""

@@ -212,6 +212,10 @@ class ForCrawler:
         """Return a new instance."""
         return cls(crawler)
 
+    def _count(self, stat: str) -> None:
+        if self._crawler.stats is not None:
+            self._crawler.stats.inc_value(stat)
+
 
 def running_crawler(spider: Spider) -> Crawler | None:
     """Return the crawler of `spider`, where an engine of Scrapy's is at work; None for a spider in a script or a test without

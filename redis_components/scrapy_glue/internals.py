@@ -9,6 +9,7 @@ run in a thread, under every reactor and without one.
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -18,6 +19,7 @@ from contextvars import copy_context
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import redis
 from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.asyncio import call_later, is_asyncio_available
@@ -107,12 +109,6 @@ class InProgress(set[Request]):
 def running_scheduler(crawler: Crawler) -> Any:
     """Return the scheduler of a crawl, None before it has one. `ExecutionEngine.scheduler` is public since Scrapy 2.19."""
     return getattr(getattr(crawler.engine, "_slot", None), "scheduler", None)
-
-
-def ask_scheduler(crawler: Crawler, method: str, request: Request, **options: Any) -> Any:
-    """Return the result of a method of our Scheduler; None where the crawl has another one."""
-    asked = getattr(running_scheduler(crawler), method, None)
-    return asked(request, **options) if asked is not None else None
 
 
 def watch_finished(
@@ -280,6 +276,7 @@ def take_back(crawler: Crawler, is_held: Callable[[Request], bool]) -> None:
 
 
 T = TypeVar("T")
+logger = logging.getLogger(__name__)
 _running: set[Any] = set()
 _THREADS = 8
 
@@ -288,6 +285,15 @@ _THREADS = 8
 def _threads() -> ThreadPoolExecutor:
     """Return the pool; not the loop's own: there names are resolved, and six whose servers do not answer would hold all of it."""
     return ThreadPoolExecutor(_THREADS, thread_name_prefix="in thread")
+
+
+async def from_redis(call: Callable[[], T]) -> T | None:
+    """Run `call`, which asks Redis for what a crawl can do without, in a thread; return its result, None without Redis."""
+    try:
+        return await in_thread(call)
+    except redis.RedisError as error:
+        logger.debug("without Redis: %s", error)
+        return None
 
 
 async def in_thread(call: Callable[[], T]) -> T:

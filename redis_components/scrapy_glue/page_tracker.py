@@ -25,7 +25,7 @@ from redis_components.server.untrusted_values import LATEST
 
 from .engine import stop_crawl
 from .failure_reasons import reason_of
-from .internals import CALLBACK, NotNow, take_back
+from .internals import CALLBACK, NotNow, running_scheduler, take_back
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
@@ -229,10 +229,11 @@ class PageTracker:
 
     def put_off(self, request: Request, *, sent: bool) -> bool:
         """Give the lease of `request` back to the queue (edge d) once Scrapy is done with it, as its site asks to be left alone.
-        False where it is not a separate page, as for robots.txt or a file. `sent`: the limits of the site count it.
+        False where it is not a separate page, as for robots.txt or a file, and where a queue class of the user's orders. `sent`:
+        the limits of the site count it.
         """
         page = self.own(request)
-        if page is None:
+        if page is None or self._frontier.config.order is QueueOrder.ADVISED:
             return False
         page.cut_off = True
         if sent:
@@ -344,6 +345,11 @@ class PageTracker:
             yield one
 
 
+def tracker_of(crawler: Crawler) -> PageTracker | None:
+    """Return the tracker of a running crawl; None where the scheduler is another one than ours."""
+    return getattr(running_scheduler(crawler), "book", None)
+
+
 class RequestLanes:
     """Lanes and times of requests. A queue class of the user's orders as it wants: then no limits are kept, and `not_before` does
     not count.
@@ -387,9 +393,3 @@ class RequestLanes:
         """
         if self._limits.lanes and self._kept:
             self._book.take_back(lambda request: bool(self._limits.lane_of(request.meta, request.url)))
-
-    def put_off(self, request: Request, *, sent: bool) -> bool:
-        """Give the lease of `request` back once Scrapy is done with it, with no attempt counted, as its site asks to be left
-        alone. False where it has no lease.
-        """
-        return self._kept and self._book.put_off(request, sent=sent)

@@ -19,7 +19,8 @@ from scrapy.utils.httpobj import urlparse_cached
 from redis_components.politeness.limits import LONGEST_S, http_date, load_suffixes, needs_suffixes, retry_after_s
 
 from .engine import ForCrawler, known_frontier, lane_of
-from .internals import NotNow, ask_scheduler, running_scheduler
+from .internals import NotNow
+from .page_tracker import tracker_of
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -143,7 +144,7 @@ class RetryAfterMiddleware(ForCrawler):
         if not (refused or is_slow or used_up is not None):
             return response
         frontier, lane = known_frontier(self._crawler), lane_of(self._crawler, request, or_default=True)
-        if frontier is None or not lane or not hasattr(running_scheduler(self._crawler), "put_off"):  # another one than ours
+        if frontier is None or not lane or (book := tracker_of(self._crawler)) is None:  # another scheduler than ours
             return response
         rate = pulse.rate(time.monotonic())
         asked_s = retry_after_s(_text(response.headers, "Retry-After"), _text(response.headers, "Date")) or used_up
@@ -153,7 +154,7 @@ class RetryAfterMiddleware(ForCrawler):
             # A site that gives a time gets what it asked for; one that gives none, or refuses often, is also sent fewer requests.
             single = bool(asked_s) and not is_often
             self._leave_alone(frontier, lane, response.status, asked_s or 0.0, rate if refused else 0.0, single=single)
-            if refused and ask_scheduler(self._crawler, "put_off", request):
+            if refused and book.put_off(request, sent=True):
                 raise NotNow(f"{lane} asks to be left alone")
             return response
         if is_slow:
@@ -186,7 +187,3 @@ class RetryAfterMiddleware(ForCrawler):
             if len(self._pulses) > MOST_SITES:
                 self._pulses.popitem(last=False)
         return pulse
-
-    def _count(self, stat: str) -> None:
-        if self._crawler.stats is not None:
-            self._crawler.stats.inc_value(stat)

@@ -22,7 +22,6 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import redis
 from scrapy import Request, signals
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import IgnoreRequest
@@ -37,7 +36,8 @@ from redis_components import connection
 from redis_components.politeness.robots_cache import FileKind, RobotsCache, RobotsFile, RobotsReply, rate_of, readable
 
 from .engine import keys_of, known_frontier, lane_of
-from .internals import NotNow, ask_scheduler, in_thread
+from .internals import NotNow, from_redis
+from .page_tracker import tracker_of
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -86,8 +86,8 @@ class RobotsTxt(RobotsTxtMiddleware):
             return
         began, was_limited = time.monotonic(), bool(lane_of(self.crawler, request))
         held, sent = await self._learned(request)
-        if sent:
-            ask_scheduler(self.crawler, "count_sent", request)
+        if sent and (book := tracker_of(self.crawler)) is not None:
+            book.count_sent(request)
         if held.file.kind is FileKind.UNREACHABLE:
             if held.failures < GIVE_UP and self._put_off(request, sent):
                 raise NotNow("robots.txt could not be read")
@@ -137,11 +137,8 @@ class RobotsTxt(RobotsTxtMiddleware):
 
     async def _ask(self, origin: str, version: str) -> RobotsReply:
         """Ask Redis for the file; without Redis each process uses the file that it has, or fetches it for itself."""
-        try:
-            return await in_thread(lambda: self._redis().ask(origin, version))
-        except redis.RedisError as error:
-            logger.debug("Redis cannot be asked for %s/robots.txt: %s", origin, error)
-            return RobotsReply("same", HELD_S, None) if version else RobotsReply("fetch", 0.0, None)
+        alone = RobotsReply("same", HELD_S, None) if version else RobotsReply("fetch", 0.0, None)
+        return await from_redis(lambda: self._redis().ask(origin, version)) or alone
 
     async def _fetch_for_all(self, origin: str, old: RobotsFile | None, request: Request) -> RobotsReply:
         try:
@@ -151,18 +148,11 @@ class RobotsTxt(RobotsTxtMiddleware):
                 raise
             file = RobotsFile(FileKind.NONE)  # a redirect without an end, or to where nothing may be fetched
         except Exception:
-            await self._quietly(lambda: self._redis().give_up(origin))
+            await from_redis(lambda: self._redis().give_up(origin))
             raise  # there was no answer: the page shares the fate that it would have had
         lane = lane_of(self.crawler, request, or_default=True)
-        reply = await self._quietly(lambda: self._redis().store(origin, file, lane))
+        reply = await from_redis(lambda: self._redis().store(origin, file, lane))
         return reply or RobotsReply("known", HELD_S, file, 1)
-
-    async def _quietly(self, call: Any) -> Any:
-        try:
-            return await in_thread(call)
-        except redis.RedisError as error:
-            logger.debug("a robots.txt cannot be stored in Redis: %s", error)
-            return None
 
     async def _fetch(self, origin: str, old: RobotsFile | None, page: Request) -> RobotsFile:
         """Fetch the site's present file; `old` is confirmed by its validators. Raises the errors of the download."""
@@ -236,7 +226,7 @@ class RobotsTxt(RobotsTxtMiddleware):
             frontier.limits.add(lane)
 
     def _put_off(self, request: Request, sent: bool) -> bool:
-        return bool(ask_scheduler(self.crawler, "put_off", request, sent=sent))
+        return (book := tracker_of(self.crawler)) is not None and book.put_off(request, sent=sent)
 
     def _redis(self) -> RobotsCache:
         """Return the cache; in a thread, as the first call may have to find the server."""
