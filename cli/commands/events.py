@@ -25,7 +25,7 @@ from forums.storage import StorageError
 from forums.storage.read.event_reader import Event, EventLog
 from forums.storage.read.read_sql import stored_data
 from forums.storage.write.changes import Position
-from redis_components.errors import ConfigError, RedisUnavailable, check_choice, unknown_name
+from redis_components.errors import ConfigError, RedisUnavailable, unknown_name
 from redis_components.server.printable import in_one_line
 from redis_components.server.url import impatient
 
@@ -39,35 +39,30 @@ app = command_group()
 def tail(
     match: Annotated[str | None, typer.Option(metavar="FILTER", help="Only events that fit this filter, as in a rule.")] = None,
     site: OnlySite = None,
-    kind: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KIND",
-            help="Show post, comment, crawler, breaker, fleet or all; may be repeated. Default: posts and comments.",
-        ),
-    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Also events of crawlers, breakers and the fleet.")] = False,
     since: Since = None,
     follow: Annotated[bool, typer.Option("--follow/--no-follow", help="Wait for more, until Ctrl-C.")] = True,
     as_json: AsJson = False,
 ) -> int:
-    """Show new, edited and deleted posts and comments as they are stored; with `--kind` also events of the fleet.
+    """Show new, edited and deleted posts and comments as they are stored; with `--all` also events of the fleet.
 
     It reads the database, so it works while the fleet is stopped, and for any number of users at once. --json prints a
     line for each, with its whole text. Events are kept for TRAWL_EVENTS_DAYS.
 
     **Filters** find keywords in title and text, regular expressions between slashes, and fields: `author:`, `title:`, `text:`,
     `url:`, `site:`, `forum:`, `thread:`, `type:` (new, edited, corrected, deleted, restored, moved; of the fleet also
-    started, ended, died, lost, opened, closed, changed) and `row:` (as `--kind`); with `and`, `or`, `not` and parentheses.
+    started, ended, died, lost, opened, closed, changed) and `row:` (post, comment, crawler, breaker, fleet);
+    with `and`, `or`, `not` and parentheses.
 
     **Examples:**
 
         trawl events tail
         trawl events tail --match '(显卡 or /rtx ?50\\d0/) and type:new' --site example
         trawl events tail --since 1d --no-follow --json
-        trawl events tail --kind crawler --kind breaker --since 1d
+        trawl events tail --all --match 'row:crawler or row:breaker' --since 1d
     """
     wanted = parse(match) if match is not None else None
-    rows = _rows_of(kind)
+    rows = ROWS if everything else ("post", "comment")
     moment = parse_since(since) if since else None
     with stored_data() as database:
         if site is not None:
@@ -85,14 +80,6 @@ def tail(
                 return 0
             else:
                 time.sleep(_LOOK_S)
-
-
-def _rows_of(kinds: list[str] | None) -> tuple[str, ...]:
-    """Return the kinds of `--kind`. Raises ConfigError."""
-    chosen = tuple(kinds or ("post", "comment"))
-    for name in chosen:
-        check_choice("--kind", name, (*ROWS, "all"))
-    return ROWS if "all" in chosen else chosen
 
 
 def _next(log: EventLog, after: Position) -> list[Event]:

@@ -9,9 +9,10 @@ import redis
 import typer
 
 from cli.access import redis_client
-from cli.views.fleet_tables import held_json, held_lines
+from cli.views.fleet_tables import held_json, held_table
 from cli.views.options import AsJson
 from cli.views.output import complain, echo, report
+from cli.views.tables import console
 from redis_components.errors import ConfigError, unknown_name
 from redis_components.frontier.holds import HoldKind
 from redis_components.server.untrusted_values import server_time
@@ -177,8 +178,10 @@ def _name(target: Target) -> str:
 
 
 def _show(client: redis.Redis, held: Sequence[Held], as_json: bool, outcome: str, *, resumed: bool = False) -> None:
-    lines = ["still held:" if resumed else "held now:", *(f"  {line}" for line in held_lines(held, server_time(client)))]
-    report(as_json, {"held": [held_json(one) for one in held]}, outcome, *(lines if len(held) > 1 or (held and resumed) else ()))
+    report(as_json, {"held": [held_json(one) for one in held]}, outcome)
+    if not as_json and (len(held) > 1 or (held and resumed)):
+        echo("still held:" if resumed else "held now:")
+        console().print(held_table(held, server_time(client)))
 
 
 def _only_the_node(services: list[str] | None, site: str | None, whole: bool) -> None:

@@ -122,9 +122,6 @@ def forget_rows(
 @app.command("list")
 def list_sites(as_json: AsJson = False) -> int:
     """List the sites, and the faults of invalid site files. Exit code 2 if a file is invalid."""
-    from workers.raw_pages import raw_dir
-    from workers.raw_pages.store import size_of
-
     sites, wrong = load_all()
     rows = [
         {
@@ -133,8 +130,6 @@ def list_sites(as_json: AsJson = False) -> int:
             "base_url": str(one.base_url),
             "forums": list(one.forums),
             "discover": one.discover is not None,
-            "raw_bytes": size_of(raw_dir(), one.name),
-            "keep_days": one.raw.keep_days,
         }
         for one in sites
     ]
@@ -144,8 +139,6 @@ def list_sites(as_json: AsJson = False) -> int:
         "where": "base_url",
         "forums": lambda row: f"{len(row['forums']) or ''} discovered".strip() if row["discover"] else str(len(row["forums"])),
     }
-    if any(row["raw_bytes"] or row["keep_days"] for row in rows):
-        columns["raw pages here"] = lambda row: f"{row['raw_bytes'] / 1e6:,.1f} MB, {row['keep_days']} days"
     if rows or as_json:
         show(rows, columns, as_json, whole={"sites": rows, "wrong": [str(error) for error in wrong.values()]})
     elif not wrong:

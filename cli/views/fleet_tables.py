@@ -70,11 +70,6 @@ def held_json(held: Held) -> dict[str, Any]:
     }
 
 
-def held_lines(held: Iterable[Held], now: float) -> list[str]:
-    """Return lines as `forum_detail (12 s): paused by ops@host: the database is moved`; `now` is Redis's time."""
-    return [f"{one.what} ({duration(now - one.hold.at)}): {one.hold}" for one in held]
-
-
 def held_table(held: Iterable[Held], now: float, *, most: int | None = None) -> FittedTable:
     """Return what is held, since when, by whom and why."""
     columns = (

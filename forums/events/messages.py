@@ -162,7 +162,7 @@ def _lines(event: Event, *, excerpt: bool) -> str:
 LASTS_S = 60.0
 OVER_S = 120.0
 _MOST = 200
-_NUMBER = re.compile(r"\d[\d,.]*")
+_NUMBER = re.compile(r"\d[\d,.]*(?: (?:s|min|h|d)\b)?")
 
 
 class Alarm(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from monitoring.part import part
 from redis_components.server.printable import printable, span
@@ -45,7 +45,6 @@ def _environment() -> Environment:
         "clock": clock,
         "count": _count,
         "web": web_address,
-        "command": _command,
     }
     environment.globals |= {
         "refresh_s": REFRESH_S,
@@ -95,13 +94,6 @@ def clock(at: float | datetime | None) -> str:
         return ""
     moment = at.astimezone(UTC) if isinstance(at, datetime) else datetime.fromtimestamp(at, UTC)
     return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
-
-
-def _command(text: str) -> Markup:
-    """Escape a text that names commands: no line ends within an option, as `--breaker` after its hyphens."""
-    option = Markup('<span class="option">{}</span>')
-    words = printable(text).split(" ")
-    return Markup(" ").join(option.format(one) if one.startswith("--") else escape(one) for one in words)
 
 
 def web_address(url: str | None) -> str:

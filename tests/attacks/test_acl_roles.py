@@ -170,7 +170,7 @@ def test_a_fleet_whose_processes_have_a_user_each_comes_up_scales_and_is_seen(
             "import sys; from cli.main import main; sys.exit(main(['scale', 'toy=5']))"
         )
         wait_until(lambda: fleet.registry.desired() == {"toy": 2}, lambda: "nothing was changed", 60)
-        for command in ("doctor", "nodes", "limit", "forums"):
+        for command in ("doctor", "limit", "forums"):
             fleet.run(f"from cli.main import main; main(['{command}', '--json'])")
         assert {(entry["username"], entry["object"]) for entry in denied(admin)} == {
             ("cli-read", "hset"),

@@ -57,10 +57,9 @@ def test_tail_shows_the_fleet_where_it_is_asked_for(trawl: Trawl) -> None:
         opened = Change("breaker", "demo", "1", "", 1, "opened", "", sentence="a wall", at=9.0)
         assert log_stream(database, "notes", None, Position(1, 0), [opened])
     assert "breaker" not in trawl("events", "tail", "--no-follow").out
-    assert "opened breaker    demo  a wall" in trawl("events", "tail", "--no-follow", "--kind", "breaker").out
-    everything = trawl("events", "tail", "--no-follow", "--kind", "all", "--json").out.splitlines()
+    assert "opened breaker    demo  a wall" in trawl("events", "tail", "--no-follow", "--all", "--match", "row:breaker").out
+    everything = trawl("events", "tail", "--no-follow", "--all", "--json").out.splitlines()
     assert [json.loads(line)["row"] for line in everything] == ["post", "comment", "breaker"]
-    one_line(trawl("events", "tail", "--no-follow", "--kind", "breakr"), 2, "--kind 'breakr'", "did you mean 'breaker'")
 
 
 def test_an_output_whose_cursor_stands_still_is_not_ok(trawl: Trawl, tmp_path: Path) -> None:

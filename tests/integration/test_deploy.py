@@ -258,7 +258,7 @@ def test_versions_with_other_libraries_are_rolled_out_and_back_without_losing_a_
         client, keys = fleet.redis.client(), CrawlKeys.for_spider("books")
         fleet.beat()
         fleet.node()
-        wait_until(lambda: "a@test" in fleet.trawl("nodes", "--json"), fleet.said, 60)
+        wait_until(lambda: "a@test" in fleet.trawl("status", "--json"), fleet.said, 60)
         first = deploy(fleet, "deploy", str(shop(tmp_path, "1.0")), "--service", "books", "--size", "2")
         assert first.endswith("0"), first + fleet.said()
         fleet.wait_whole("books/0", "books/1", timeout_s=90)
@@ -329,7 +329,7 @@ def test_a_version_that_raises_or_yields_nothing_is_taken_back_and_an_outage_of_
 
         fleet.beat()
         fleet.node()
-        wait_until(lambda: "a@test" in fleet.trawl("nodes", "--json"), fleet.said, 60)
+        wait_until(lambda: "a@test" in fleet.trawl("status", "--json"), fleet.said, 60)
         assert deployed("", "", "").endswith("0")
         seed(INNER)
         good = before()

@@ -37,6 +37,8 @@ def test_what_mends_itself_and_what_flickers_disturbs_nobody() -> None:
 def test_numbers_and_details_do_not_make_it_another_problem() -> None:
     worse = replace(SHORT, what="forum_detail has 0 of 3 crawlers, forum_detail/2 ended")
     assert identity(HELD) == identity(replace(HELD, what="site demo is not crawled: HTTP 503"))
+    waits = [replace(HELD, what=f"a page has given no sign of life for {time}") for time in ("119 min", "2 h", "3 d")]
+    assert len(set(map(identity, waits))) == 1, "a duration that grows into another unit is the same problem"
     assert identity(SHORT) != identity(worse), "only what stands behind a colon is a detail"
     assert identity(SHORT) == identity(replace(SHORT, what="forum_detail has 2 of 12 crawlers"))
     assert identity(HELD) != identity(replace(HELD, what="site other is not crawled: HTTP 403"))
