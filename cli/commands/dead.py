@@ -5,6 +5,7 @@ Three stores, and the same three commands for each.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 import redis
@@ -23,7 +24,8 @@ from redis_components.items import stream
 from redis_components.items.stream import RefusedItem
 from redis_components.keys import CrawlKeys
 from redis_components.server.untrusted_values import server_time
-from workers.state.dead_messages import DeadMessage, DeadMessages
+from workers.state import dead_messages
+from workers.state.dead_messages import DeadMessage
 
 T = TypeVar("T")
 
@@ -174,12 +176,11 @@ class DeadQueueMessages:
         return {"reason": entry.reason, "message": entry.text}
 
     def newest(self, client: redis.Redis, names: tuple[str, ...], limit: int) -> Mapping[str, Kept | None]:
-        kept = DeadMessages(client)
-        found, _ = kept.newest(limit)
-        return {"messages": Kept([one for one in found if _fits(one, names)], len(kept))}
+        found, number = dead_messages.newest(client, limit)
+        return {"messages": Kept([one for one in found if not names or one.queue in names], number)}
 
     def replay(self, client: redis.Redis, chosen: Chosen) -> Mapping[str, Cleared | None]:
-        """Put messages back into their queues, unchanged. A message that still cannot be run returns to this list.
+        """Put messages back into their queues, unchanged, oldest first. A message that still cannot be run returns to this list.
 
         A message that was set aside for its signature needs --sign: read it first, for a worker runs it then. It is queued before
         it is deleted here: after an interruption it exists twice.
@@ -190,38 +191,18 @@ class DeadQueueMessages:
         from tasks.base import IMPATIENT
         from tasks.guard.transport import replay
 
-        done, kept = 0, DeadMessages(client)
         with celery.connection_for_write(transport_options=IMPATIENT) as broker:
+            put_back = partial(replay, connection=broker, sign=chosen.sign)
             try:
-                for one in self._chosen(kept, chosen):
-                    replay(one, broker, sign=chosen.sign)
-                    done += kept.forget(one)
+                return {"messages": dead_messages.replay(client, put_back, self._wanted(chosen), chosen.limit)}
             except OperationalError as error:
-                raise TrawlError(f"the broker is away, {done} messages were put back: {error}") from error
-        return {"messages": Cleared(done=done)}
+                raise TrawlError(f"the broker is away, not all messages were put back: {error}") from error
 
     def purge(self, client: redis.Redis, chosen: Chosen) -> Mapping[str, Cleared | None]:
-        kept = DeadMessages(client)
-        return {"messages": Cleared(done=sum(kept.forget(one) for one in self._chosen(kept, chosen)))}
+        return {"messages": dead_messages.purge(client, self._wanted(chosen))}
 
-    def _chosen(self, kept: DeadMessages, chosen: Chosen) -> list[DeadMessage]:
-        """Return the newest messages that fit, the oldest of them first: their order in the queues."""
-        found: list[DeadMessage] = []
-        for batch in kept.batches():
-            found += [
-                one
-                for one in reversed(batch)
-                if chosen.reason.casefold() in one.reason.casefold()
-                and _fits(one, chosen.names)
-                and (chosen.before_s is None or one.at_s < chosen.before_s)
-            ]
-            if chosen.limit is not None and len(found) >= chosen.limit:
-                break
-        return found[: chosen.limit][::-1]
-
-
-def _fits(message: DeadMessage, queues: tuple[str, ...]) -> bool:
-    return not queues or message.queue in queues
+    def _wanted(self, chosen: Chosen) -> Callable[[DeadMessage], bool]:
+        return lambda one: one.is_over(chosen.reason, chosen.before_s) and (not chosen.names or one.queue in chosen.names)
 
 
 DeadStore = DeadRequests | DeadItems | DeadQueueMessages

@@ -34,7 +34,7 @@ from redis_components.errors import TrawlError
 from redis_components.server.printable import in_words, masked_text
 from redis_components.server.signing import signing_is_on
 from tasks.base import is_maintenance
-from workers.state.dead_messages import MOST_KEPT, DeadMessage, DeadMessages
+from workers.state.dead_messages import MOST_KEPT, DeadMessage, add
 
 from .signed_messages import sign, signed_again, wire_json
 
@@ -144,7 +144,7 @@ def fault_of_container(message: object) -> str | None:
 def set_aside(raw: bytes, *, queue: str, reason: str) -> None:
     """Keep a message in the list of dead ones; where Redis is away, in the log."""
     try:
-        dropped = DeadMessages(connect()).add(raw, queue=queue, reason=reason)
+        dropped = add(connect(), raw, queue=queue, reason=reason)
     except (redis.RedisError, TrawlError) as error:
         logger.critical("a message of queue %r could not be set aside (%s); %s: %r", queue, error, reason, raw[:_LOGGED_BYTES])
         return
@@ -165,7 +165,7 @@ def replay(message: DeadMessage, connection: Any, *, sign: bool = False) -> None
     Raises kombu's OperationalError where the broker is away, TrawlError for a message that does not fit it.
     """
     with connection.default_channel.conn_or_acquire() as client:
-        client.lpush(message.queue, signed_again(message.raw, message.queue) if sign else message.raw)
+        client.lpush(message.queue, signed_again(message.payload, message.queue) if sign else message.payload)
 
 
 MOST_RESTORED = 3

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from tests.support.broker_attack import QUEUES, AttackedWorker, body, container, raw, task
 from tests.support.examples import examples
-from workers.state.dead_messages import DeadMessages
+from workers.state import dead_messages
 from workers.state.keys import FleetKeys
 
 DEEP = b"[" * 100_000
@@ -282,10 +282,9 @@ def test_what_was_set_aside_is_shown_put_back_and_forgotten(tmp_path: Path) -> N
         worker.send({"body": 5}, "node.a@test")
         worker.assert_works("node.a@test")
         worker.assert_works()
-        kept = DeadMessages(worker.client, FleetKeys(prefix="trawl:fleet"))
         good = task(content=body(("put back",)))
-        kept.add(raw(good), queue="control", reason="was in the hands of 4 workers that ended")
-        kept.add(b"\x00\xff", queue="control", reason="x" * 10_000)
+        dead_messages.add(worker.client, raw(good), queue="control", reason="was in the hands of 4 workers that ended")
+        dead_messages.add(worker.client, b"\x00\xff", queue="control", reason="x" * 10_000)
         shown = worker.command("dead", "messages")
         assert "has no properties" in shown
         assert "\x1b" not in shown
@@ -304,12 +303,14 @@ def test_what_was_set_aside_is_shown_put_back_and_forgotten(tmp_path: Path) -> N
 
 
 def test_of_too_many_messages_the_oldest_go(redis_client: redis.Redis) -> None:
-    kept = DeadMessages(redis_client)
     redis_client.rpush(FleetKeys().dead_messages(), b"somebody else's", b'{"at_ms": 1e400}\nx')
-    assert [kept.add(b"%d" % n, queue="q", reason="r", most=4) for n in range(4)] == [0, 0, 1, 1]
-    assert [one.raw for one in kept.newest(9)[0]] == [b"3", b"2", b"1", b"0"]
-    assert [one.raw for batch in kept.batches() for one in batch] == [b"0", b"1", b"2", b"3"]
-    assert kept.newest(9)[1] == 0
+    assert [dead_messages.add(redis_client, b"%d" % n, queue="q", reason="r", most=4) for n in range(4)] == [0, 0, 1, 1]
+    found, number = dead_messages.newest(redis_client, 9)
+    assert ([one.payload for one in found], number) == ([b"3", b"2", b"1", b"0"], 4)
+    back: list[bytes] = []
+    done = dead_messages.replay(redis_client, lambda one: back.append(one.payload), lambda one: one.payload != b"1", 2)
+    assert (done.done, back) == (2, [b"0", b"2"]), "the oldest first"
+    assert dead_messages.purge(redis_client, lambda one: one.reason == "r").done == 2
 
 
 # never restored

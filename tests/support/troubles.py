@@ -16,8 +16,8 @@ from redis_components.keys import CrawlKeys
 from tests.support.owner import Owner
 from tests.support.redis_server import RedisServer
 from workers.fleet.holds import Target, hold, resume
+from workers.state import dead_messages
 from workers.state.beats import Beats
-from workers.state.dead_messages import DeadMessages
 from workers.state.group_runs import GroupRun, GroupRuns
 from workers.state.holds import Breaker, Breakers, BreakerState
 from workers.state.keys import FleetKeys
@@ -49,7 +49,7 @@ class Fleet:
         self.registry, self.nodes, self.beats = Registry(self.client), Nodes(self.client), Beats(self.client)
         self.rolls, self.breakers, self.boards = RollNote(self.client), Breakers(self.client), ForumStates(self.client)
         self.services = Services(self.client)
-        self.messages, self.records = DeadMessages(self.client), CrawlRecords(self.client)
+        self.records = CrawlRecords(self.client)
         self.lists, self.details = CrawlKeys.for_spider("forum_list"), CrawlKeys.for_spider("forum_detail")
         self.slots = dict.fromkeys(("forum_list/0", "forum_detail/0", "forum_detail/1"), CrawlerState.RUNNING)
         self.records.write(CrawlRecord(spider="forum_list", keys=self.lists, consumer=FORUM_WRITER))
@@ -224,7 +224,7 @@ TROUBLES: dict[str, tuple[Act, Act]] = {
         lambda fleet: None,
     ),
     "TrawlDeadMessages": (
-        lambda fleet: fleet.messages.add(b"{}", queue="control", reason="no task"),
+        lambda fleet: dead_messages.add(fleet.client, b"{}", queue="control", reason="no task"),
         lambda fleet: fleet.client.delete(FleetKeys().dead_messages()),
     ),
     "TrawlRunVerdict": (

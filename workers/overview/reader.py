@@ -28,9 +28,9 @@ from workers.fleet.consumers import without_consumer
 from workers.fleet.sizes import declared_fleet, service_records
 from workers.process.stat_metrics import is_named
 from workers.state.beats import Beats
-from workers.state.dead_messages import DeadMessages
 from workers.state.group_runs import GroupRuns, newest_of_groups
 from workers.state.holds import Breakers, FleetHolds, Held
+from workers.state.keys import FleetKeys
 from workers.state.nodes import NodeRecord, Nodes, shortages
 from workers.state.quarantine import Foreign, find
 from workers.state.registry import CrawlerRecord, Registry
@@ -195,7 +195,7 @@ class Reading:
             runs=tuple(self.part("runs", lambda: newest_of_groups(GroupRuns(client).newest())) or ()),
             sites=self._sites.read(self),
             errors=tuple(self.part("errors", lambda: self._registry.errors(ERRORS_READ)) or []),
-            dead_messages=self.part("messages", DeadMessages(client).__len__),
+            dead_messages=self.part("messages", lambda: client.llen(FleetKeys().dead_messages())),
             troubles=tuple(self.part("troubles", lambda: Troubles(client).all(now)) or []),
             without_consumer=tuple(self.part("consumers", lambda: without_consumer(client)) or []),
             server=tuple(self.part("server", lambda: health.look(client)) or []),
