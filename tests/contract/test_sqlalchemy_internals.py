@@ -12,7 +12,7 @@ from forums.storage.schema import dialects
 from forums.storage.schema.tables import sites
 from tests.contract.assumptions import ASSERTED, DECLARED, asserts
 
-NAMES = ("name", "first_seen_at", "profile")
+NAMES = ("name", "first_seen_at")
 DIALECTS = {
     "sqlite": sqlite.dialect(),
     "postgresql": create_mock_engine("postgresql+psycopg://", lambda *_: None).dialect,
