@@ -52,8 +52,8 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *(name.removeprefix("_") for name in _FROM_ENVIRONMENT)})
 
 
-# Processes for the fleet's own tasks: one each that writes, seeds, reconciles, consumes, starts runs.
-RESERVED_PROCESSES = 5
+FLEET_TASKS = 4  # processes for the fleet's own tasks: one that writes, one that seeds, one that reconciles, one that consumes
+RESERVED_PROCESSES = FLEET_TASKS + 1  # and one for a small crawl (`crawl_once`); more of those find no room
 IMPATIENT_RETRY = {"max_retries": 2, "interval_start": 0.0, "interval_step": 0.2, "interval_max": 0.5}
 BEAT = {  # s; the application adds its own
     "reconcile_fleet": 2.0,
@@ -213,6 +213,9 @@ task_annotations = {
 task_annotations["trawl.install_version"] = {"soft_time_limit": 600, "time_limit": 660}  # pip downloads
 
 task_annotations["trawl.run_group"] = {"soft_time_limit": 700, "time_limit": 760}  # a project of thousands of modules is imported
+
+# A small crawl ends by its own timeout, of an hour at most, and has 40 s to close then. These are for one that does not.
+task_annotations["trawl.crawl_once"] = {"soft_time_limit": 3700, "time_limit": 3800}
 
 
 # Beat. What it sends until `trawl schedule` says otherwise; messages expire, and leave no results (tasks/beat/leader.py).

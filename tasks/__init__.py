@@ -39,7 +39,7 @@ from .fleet import (
     scale_fleet,
     stop_fleet,
 )
-from .jobs import cancel_job, crawl, run_group, seed_urls
+from .jobs import cancel_job, crawl, crawl_once, run_group, seed_urls
 
 if collecting:
     gc.enable()
@@ -53,6 +53,7 @@ __all__ = [  # noqa: RUF022 - in groups
     "crawl",
     "cancel_job",
     "run_group",
+    "crawl_once",
     "pause_fleet",
     "drain_fleet",
     "stop_fleet",

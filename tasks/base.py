@@ -168,7 +168,7 @@ OF_OPERATORS = frozenset(
     f"trawl.{name}"
     for name in (
         *("scale_fleet", "roll_fleet", "pause_fleet", "drain_fleet", "stop_fleet", "resume_fleet"),
-        *("pause_site", "drain_site", "resume_site"),
+        *("pause_site", "drain_site", "resume_site", "crawl_once"),
         *("seed_forums", "rescan_forum", "refresh_posts", "backfill", "seed_urls", "crawl", "cancel_job"),
     )
 )

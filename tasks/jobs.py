@@ -1,13 +1,14 @@
-"""Tasks for the work of crawlers: start URLs, crawls that end, and runs of groups."""
+"""Tasks for the work of crawlers: start URLs, crawls that end, runs of groups, and small crawls inside of the worker."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import redis
+from billiard.process import current_process
 from celery.exceptions import Ignore
 from kombu.exceptions import OperationalError
 
@@ -17,6 +18,7 @@ from redis_components.start_tasks.seeding import Pushed
 from workers.consumers.targets import check_place, parse_target
 from workers.jobs import jobs, runs
 from workers.jobs.orders import check_settings
+from workers.node.host import NODE
 from workers.state.jobs import Job, Jobs, JobState
 
 from .app import app
@@ -161,3 +163,44 @@ def run_group(group: str, spiders: Sequence[str] = ()) -> dict[str, Any]:
         raise ConfigError(f"spiders = {spiders!r:.100}: must be a list of names")
     run = runs.start(connect(), runs.order(group, only=spiders, by="a task"))
     return {"run": run.id, "group": run.group, "state": str(run.state), "members": run.members}
+
+
+class NoRoom(TrawlError):
+    """This node has no process to spare for another small crawl; the message names the fix."""
+
+
+@app.task(bind=True, name="trawl.crawl_once", ignore_result=False)
+def crawl_once(
+    self: Any,
+    spider: str,
+    arguments: dict[str, Any] | None = None,
+    settings: dict[str, Any] | None = None,
+    timeout: float = 60.0,
+    items: int = 0,
+) -> dict[str, Any]:
+    """`crawl_once.delay("news", {"section": "world"}, timeout=60, items=100)`: crawl with an ordinary spider, in the worker.
+
+    The crawl uses a queue in memory, apart from the fleet's, and ends when the spider is done. `arguments` are the spider's;
+    `settings` are numbers and switches of Scrapy's settings (see `workers.node.crawl_once`); `timeout` is in seconds, at most an
+    hour. Returns the fields of `workers.node.crawl_once.OnceResult`; `kept` holds the first `items` items, at most 1,000
+    and 1 MiB.
+
+    `app.control.revoke(task_id, terminate=True)` stops it in a prefork worker, and takes its result. Raises ConfigError for what
+    cannot be crawled so, NoRoom where the node has no process to spare.
+    """
+    from workers.node import crawl_once as small  # not before a fork: it brings Twisted
+
+    order = small.OnceOrder(spider=spider, arguments=arguments or {}, settings=settings or {}, timeout_s=timeout, items=items)
+    with NODE.room(self.request.hostname, "once").place() as place:
+        if place is None:
+            raise NoRoom(
+                f"{self.request.hostname} runs {NODE.once} small crawls already and keeps its other processes for the fleet's "
+                "tasks: send it again later, or start a worker for them (celery -A tasks worker -Q once) and send it there "
+                "(crawl_once.apply_async(..., queue='once'))"
+            )
+        try:
+            return asdict(small.crawl_once(order, cancelled=NODE.drain.is_set))
+        except small.ReactorHung as error:
+            if current_process().name == "MainProcess":
+                raise  # one of threads cannot be replaced
+            raise SystemExit(str(error)) from error  # the pool makes a new process

@@ -138,6 +138,7 @@ class NodeStep(bootsteps.StartStopStep):
             raise ClickException(str(error)) from error  # Celery's command line shows it as one line, exit code 1
         forked.owned_by(os.getpid())
         NODE.crawlers = room_for_crawlers(worker.concurrency, named)
+        NODE.once = room_for_small_crawls(worker.concurrency, named)
         NODE.consumers = room_for_consumers(worker.concurrency, named)
         if hosts_crawlers(named):
             queues.select_add(node_queue(worker.hostname))
@@ -230,12 +231,23 @@ def room_for_consumers(processes: int, queues: set[str]) -> int:
     return int(processes - crawlers >= 2)
 
 
+def room_for_small_crawls(processes: int, queues: set[str]) -> int:
+    """Return the number of `crawl_once` that may run at one time: the rest of crawlers and the fleet's own tasks, at
+    least one.
+    """
+    if CONTROL not in queues:
+        return processes
+    crawlers = room_for_crawlers(processes, queues) if hosts_crawlers(queues) else 0
+    fleet_tasks: int = celeryconfig.FLEET_TASKS
+    return max(1, processes - crawlers - fleet_tasks)
+
+
 def drain(worker: Any) -> None:
     """End all crawlers of this node gracefully, and wait until they have gone, at most `worker_soft_shutdown_timeout`."""
     NODE.drain.set()
-    rooms = [NODE.room(worker.hostname, of) for of in ("", "consumers")]
+    rooms = [NODE.room(worker.hostname, of) for of in ("", "once", "consumers")]
     deadline = time.monotonic() + worker.app.conf.worker_soft_shutdown_timeout
     while (left := sum(room.taken() for room in rooms)) and time.monotonic() < deadline:
         time.sleep(0.1)
     if left:
-        logger.warning("%d crawlers or consumers did not end in time", left)
+        logger.warning("%d crawls or consumers did not end in time", left)

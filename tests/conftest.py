@@ -46,7 +46,7 @@ SECONDS = {  # that the tests of a file take in `make test`; of other files in t
     100: "politeness promises reading_apart",
     70: "forum_crawl supervisor_lives spoilt_redis odd_threads wheels publish",
     50: "demo group_runs failover crawler_process quotas_of_runs held_crawls chaos",
-    35: "consume_parts cli_up mysql backup nodes_and_rolls export reading embedded_faults deploy innocent_site "
+    35: "consume_parts cli_up mysql backup nodes_and_rolls export reading embedded_faults deploy crawl_once innocent_site "
     "embedded_sharing watch clocks messages jobs page_age exchange_properties",
     25: "custom_classes search recent_messages scheduler_crawl scheduler_bad_input deaths new_site_of_others storage_write "
     "page_clients writer_faults beats fuzz_corpus alerts who_can_write_to_redis forum_process member_turns states "
@@ -114,6 +114,7 @@ LONG = re.compile(  # left out of `make test`, where a shorter form or another v
       | test_held_crawls\.py::test_a_paused_site_falls_silent
       | test_scheduler_crawl\.py::test_(sigterm_finishes|a_callback_that_computes)
       | test_scheduler_unfinished\.py::.*when_it_is_stopped
+      | test_crawl_once\.py::test_(a_worker_of_threads|a_process_does_not_grow)
       | test_writer_faults\.py::test_(killed_at_any_instant|two_writers_at_once).*\[(sqlite|mysql)\]
       | test_storage_open\.py::test_several_processes.*\[(postgresql|mysql)\]
       | test_states\.py::test_order_batches.*\[(postgresql|mysql)\]

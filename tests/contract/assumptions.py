@@ -36,6 +36,7 @@ DECLARED: dict[str, dict[str, str]] = {
         "RobotsTxtMiddleware._robotstxt_useragent": "ROBOTSTXT_USER_AGENT; counts more than the request's own header",
         "RobotsTxtMiddleware._default_useragent": "USER_AGENT",
         "Crawler._engine": "None until the crawl is open; `Crawler.engine` raises then",
+        "Crawler._stats": "the crawl's stats collector; None until there is one",
         "Crawler.stop_async": "sets `crawling` to False and stops the engine, and is lost before the engine runs",
         "CrawlerProcess": "unlike CrawlerRunner it installs the DNS resolver and sizes the reactor's threads",
         "AiohttpDownloadHandler": "its `_session` is made of `_bind_address` and `_pool_size_per_host`, with a limit in all",

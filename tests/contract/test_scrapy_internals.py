@@ -237,9 +237,9 @@ def test_the_base_dupefilters_log_only_warns() -> None:
     assert "warn(" in source(BaseDupeFilter.log)
 
 
-@asserts("scrapy", "Crawler._engine")
-def test_a_crawler_has_no_engine_before_it_is_open() -> None:
-    assert of_workers.engine_of(crawler()) is None
+@asserts("scrapy", "Crawler._engine", "Crawler._stats")
+def test_a_crawler_has_no_engine_and_no_stats_before_it_is_open() -> None:
+    assert (of_workers.engine_of(crawler()), of_workers.stats_of(crawler())) == (None, {})
     with pytest.raises(RuntimeError):
         _ = crawler().engine
 

@@ -20,6 +20,17 @@ pytestmark = pytest.mark.usefixtures("no_process_left")
 
 TRAWL = ["-m", "cli.main"]
 
+NO_ROOM = """
+from tasks import crawl_once
+first = crawl_once.delay("toy", {"mode": "crawl"}, timeout=6)
+second = crawl_once.delay("toy", {"mode": "crawl"}, timeout=6)
+for sent in (first, second):
+    try:
+        print(sent.get(timeout=60)["outcome"])
+    except Exception as error:
+        print(type(error).__name__, error)
+"""
+
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Iterator[ToyFleet]:
@@ -54,6 +65,12 @@ def test_what_crawlers_say_is_in_the_workers_log_and_can_be_followed(fleet: ToyF
     for name, record in (*first.items(), *second.items()):
         line = f"[{name} {record.pid}] scrapy.core.engine: Spider opened"
         wait_until(lambda line=line: line in node.said(), lambda line=line: f"{line} is in {node.said()}")
+
+    # Small crawls have what its crawlers and the fleet's own tasks leave over: one process.
+    refused, crawled = sorted(fleet.run(NO_ROOM, timeout_s=150).splitlines())
+    assert crawled == "timeout"
+    assert refused.startswith("NoRoom a@test runs 1 small crawls already")
+    assert "queue='once'" in refused
 
     both = trawl(fleet, "logs", "-n", "10000").stdout
     assert "toy/0 │ " in both

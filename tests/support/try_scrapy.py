@@ -27,7 +27,7 @@ TESTS = (
 FLEETS = (
     *("tests/contract", "tests/unit/tasks", "tests/integration/storage"),
     *(f"tests/integration/test_{name}.py" for name in ("tasks_base", "fleet_lives", "jobs", "flower", "connections", "beats")),
-    *(f"tests/integration/test_{name}.py" for name in ("pool_parent", "worker_events", "nodes_and_rolls")),
+    *(f"tests/integration/test_{name}.py" for name in ("crawl_once", "pool_parent", "worker_events", "nodes_and_rolls")),
 )
 
 

@@ -74,6 +74,7 @@ def _stop_after(main: threading.Thread, stop: Any) -> None:
     stop()
 
 
+_installing = threading.Lock()
 _tuned = False
 
 logger = logging.getLogger(__name__)
@@ -108,11 +109,15 @@ class Outcome:
 class Crawl:
     """A spider's crawl: `start` it, `poll` it from the main thread, `stop` it. No method ever waits for the reactor."""
 
-    def __init__(self, runner: CrawlerRunner, spider: type[Spider], arguments: Mapping[str, Any], *, owner: str = "") -> None:
+    def __init__(
+        self, runner: CrawlerRunner, spider: type[Spider], arguments: Mapping[str, Any], *, owner: str = "", keep_items: int = 0
+    ) -> None:
         self._runner = runner
         self._spider = spider
         self._arguments = dict(arguments)
         self._owner = owner
+        self._keep_items = keep_items
+        self.kept: list[Any] = []  # the first `keep_items` items
         self._crawler: Crawler | None = None
         self._pages = 0
         self._items = self._answered = self._raised = 0
@@ -157,6 +162,10 @@ class Crawl:
             self._stop_asked = True
             crochet.run_in_reactor(self._halt)()
 
+    def stats(self) -> dict[str, Any]:
+        """Return Scrapy's stats of this crawl, once it has an outcome; empty when it did not come so far."""
+        return scrapy_internals.stats_of(self._crawler)
+
     def give_back(self) -> bool:
         """Return the pages in flight to the queue, without time to finish them. Call it until it returns True: Redis has them."""
         if self._giving is None:
@@ -196,8 +205,10 @@ class Crawl:
     def _count_error(self) -> None:
         self._raised += 1
 
-    def _count_item(self) -> None:
+    def _count_item(self, item: Any) -> None:
         self._items += 1
+        if len(self.kept) < self._keep_items:
+            self.kept.append(item)
 
     def _keep_reason(self, reason: str) -> None:
         self._reason = reason
@@ -252,12 +263,13 @@ def make_crawl(
     owner: str,
     service: ServiceSpider,
     adapt: Callable[[Settings, type[Spider]], object],
+    keep_items: int = 0,
 ) -> Crawl:
     """Install the reactor that the settings name, if there is none, and find the spider. Raises ConfigError for an unknown one.
 
     `service`: what the service declares of its spider.
-    `owner`: id under which the frontier keeps its leases; "": a new one. `adapt` may change the settings once the spider is
-    known.
+    `owner`: id under which the frontier keeps its leases; "": a new one. `keep_items`: how many items to keep. `adapt` may
+    change the settings once the spider is known.
 
     In this order: a spider's module may import `twisted.internet.reactor`, and then it is too late for another one.
     """
@@ -278,15 +290,16 @@ def make_crawl(
     found.update_settings(settings)  # as Scrapy does once more; what follows asks for the spider's own, too
     adapt(settings, found)
     close_doors(settings)
-    return Crawl(runner, found, arguments, owner=owner)
+    return Crawl(runner, found, arguments, owner=owner, keep_items=keep_items)
 
 
 def ensure_reactor(settings: Settings) -> None:
     """Install the one reactor of this process. Its kind is the first crawl's; Scrapy itself refuses a spider that
     needs another.
     """
-    if not is_reactor_installed():
-        install_reactor(settings["TWISTED_REACTOR"], settings["ASYNCIO_EVENT_LOOP"])
+    with _installing:  # threads of one worker may begin small crawls at the same time
+        if not is_reactor_installed():
+            install_reactor(settings["TWISTED_REACTOR"], settings["ASYNCIO_EVENT_LOOP"])
 
 
 def _tune_reactor(runner: CrawlerRunner) -> None:

@@ -25,6 +25,11 @@ def engine_of(crawler: Crawler | None) -> ExecutionEngine | None:
     return crawler._engine if crawler else None
 
 
+def stats_of(crawler: Crawler | None) -> dict[str, Any]:
+    """Return the crawl's stats; empty where it did not come so far."""
+    return dict(crawler._stats.get_stats()) if crawler and crawler._stats else {}
+
+
 def pages_in_flight(engine: ExecutionEngine) -> int:
     """Return the number of requests that Scrapy has begun with and is not done with."""
     return len(engine._slot.inprogress) if engine._slot else 0

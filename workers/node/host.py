@@ -167,11 +167,12 @@ class Node:
     def __init__(self) -> None:
         self.drain = DrainFlag()
         self.crawlers = 1  # how many it may host
+        self.once = 1  # how many small crawls (`crawl_once`) it may run at one time
         self.any_service = False  # it serves every service of the fleet, and any job
         self.consumers = 1  # how many processes may consume items (`consume_items`): one, or none where the pool is too small
 
     def room(self, name: str, of: str = "") -> NodeCapacity:
-        """Return the places of the worker `name`: for crawlers, or `consumers`."""
+        """Return the places of the worker `name`: for crawlers, `once` (small crawls) or `consumers`."""
         size: int = getattr(self, of or "crawlers")
         return NodeCapacity(data_dir() / "run", f"{name}-{of}" if of else name, size)
 

@@ -87,13 +87,17 @@ def test_each_service_has_its_queue_and_control_comes_first(config: ModuleType) 
 
 
 def test_the_pool_holds_the_whole_fleet_and_some_processes_for_short_tasks(config: ModuleType) -> None:
-    from tasks.node import room_for_consumers, room_for_crawlers
+    from tasks.node import room_for_consumers, room_for_crawlers, room_for_small_crawls
     from workers.environment.machine import cores, memory_bytes, places
 
     assert config.worker_concurrency == max(7, places(cores(), memory_bytes())) + config.RESERVED_PROCESSES
     assert room_for_crawlers(12, {"control", "crawlers.forum_list"}) == 7
+    assert room_for_small_crawls(12, {"control", "crawlers.forum_list"}) == 1
+    assert room_for_small_crawls(5, {"control"}) == 1
+    assert room_for_small_crawls(9, {"control"}) == 5
     assert [room_for_consumers(n, {"control"}) for n in (1, 2)] == [0, 1], "the queue is never without a process"
     assert [room_for_consumers(n, {"control", "crawlers.forum_list"}) for n in (2, 3)] == [0, 1]
+    assert room_for_small_crawls(8, {"once"}) == 8  # a node that does nothing else
     assert room_for_crawlers(10, {"crawlers.forum_list"}) == 10  # a node that serves no short tasks keeps nothing back
     assert room_for_crawlers(2, {"control"}) == 1
 

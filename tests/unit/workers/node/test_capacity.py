@@ -149,7 +149,7 @@ def test_the_tail_is_the_last_lines_cut_to_a_screens_width(log: SlotLog) -> None
         ("prefork", 1, {"control", "crawlers.links"}, "--concurrency 1"),
         ("prefork", 1, {"crawlers.links"}, None),
         ("prefork", 2, {"control", "crawlers.links"}, None),
-        ("solo", 1, {"control", "other"}, None),
+        ("solo", 1, {"control", "once"}, None),
     ],
 )
 def test_a_worker_that_one_crawler_would_take_whole_is_refused(
