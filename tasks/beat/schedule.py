@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Any
 
+from celery.schedules import crontab, maybe_schedule
+
 from redis_components.errors import ConfigError
 from redis_components.server.fleet_file import FILE
 from workers.application import application
@@ -58,12 +60,12 @@ class Schedule:
 
 
 def defaults_of(beat_schedule: Mapping[str, Any]) -> Schedule:
-    """Parse the entries of Celery's setting `beat_schedule`, which are sent every so many seconds."""
+    """Parse the entries of Celery's setting `beat_schedule`, in the forms that make sense here: seconds, timedelta, crontab."""
     entries, refused = {}, {}
     for name, raw in beat_schedule.items():
         try:
             entries[name] = _default(name, dict(raw))
-        except (ConfigError, KeyError) as error:
+        except (ConfigError, TypeError, KeyError, ValueError) as error:
             refused[name] = f"beat_schedule: {error}"
     return Schedule(entries=entries, refused=refused)
 
@@ -172,11 +174,19 @@ def _check_fleets_own(entry: ScheduledTask) -> None:
 
 
 def _default(name: str, raw: dict[str, Any]) -> ScheduledTask:
-    every_s = raw["schedule"]
-    if isinstance(every_s, bool) or not isinstance(every_s, int | float):
-        raise ConfigError(f"{name}: {every_s!r:.100} is not a number of seconds: a cron line goes into [schedule] of {FILE}")
+    rhythm = raw["schedule"]
+    every_s = cron = None
+    if isinstance(rhythm, crontab):
+        fields = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week")
+        cron = " ".join(str(getattr(rhythm, f"_orig_{field}")) for field in fields)
+    else:
+        try:
+            every_s = maybe_schedule(rhythm).run_every.total_seconds()
+        except AttributeError:
+            kind = type(rhythm).__name__
+            raise ConfigError(f"{name}: a schedule of the kind {kind} is not supported: seconds or crontab are") from None
     given = {key: raw[key] for key in ("args", "kwargs", "options") if raw.get(key)}
-    return ScheduledTask(name=name, task=raw["task"], every_s=float(every_s), **given)
+    return ScheduledTask(name=name, task=raw["task"], every_s=every_s, cron=cron, **given)
 
 
 # At least so long, although the next round may be sooner: machines' clocks differ, and a worker uses its own.

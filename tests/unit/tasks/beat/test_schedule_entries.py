@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
-from celery.schedules import crontab
+from celery.schedules import crontab, schedule
 
 from redis_components.errors import ConfigError
 from tasks.beat.schedule import FLEETS_OWN, Schedule, ScheduledTask, changed, checker, defaults_of, effective
@@ -44,18 +45,22 @@ def test_without_changes_the_defaults_count() -> None:
     }
 
 
-def test_seconds_are_read_and_another_rhythm_of_celerys_is_left_out() -> None:
+def test_every_form_of_celerys_setting_is_read_and_one_that_makes_no_sense_is_left_out() -> None:
     found = defaults_of(
         {
-            "a": {"task": "t", "schedule": 120, "args": (1,), "kwargs": {"x": 2}, "options": {}},
+            "a": {"task": "t", "schedule": timedelta(minutes=2), "args": (1,), "kwargs": {"x": 2}},
+            "b": {"task": "t", "schedule": schedule(7.0)},
             "c": {"task": "t", "schedule": crontab(minute="*/5", hour=3, day_of_week="mon-fri")},
             "d": {"task": "t", "schedule": object()},
             "e": {"schedule": 5},
         }
     )
-    assert [(one.every_s, one.cron, one.args) for one in found.entries.values()] == [(120.0, None, (1,))]
-    assert set(found.refused) == {"c", "d", "e"}
-    assert "a cron line goes into [schedule] of trawl.toml" in found.refused["c"]
+    assert [(one.every_s, one.cron, one.args) for one in found.entries.values()] == [
+        (120.0, None, (1,)),
+        (7.0, None, ()),
+        (None, "*/5 3 * * mon-fri", ()),
+    ]
+    assert set(found.refused) == {"d", "e"}
 
 
 def test_what_was_changed_counts_over_the_default_and_the_rest_stays() -> None:
