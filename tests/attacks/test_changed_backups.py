@@ -38,12 +38,12 @@ def zeros(into: io.BufferedIOBase, mebibytes: int) -> None:
 
 def long_name(file: gzip.GzipFile) -> None:
     file.write(header("././@LongLink", 4096 * MIB, tarfile.GNUTYPE_LONGNAME))
-    zeros(file, 600)
+    zeros(file, 300)
 
 
 def long_extension(file: gzip.GzipFile) -> None:
     file.write(header("x", 4096 * MIB, tarfile.XHDTYPE))
-    zeros(file, 600)
+    zeros(file, 300)
 
 
 def link(file: gzip.GzipFile) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import subprocess
 import sys
 from ast import literal_eval
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from cli.main import main as trawl
 from forums.state.keys import ForumCrawlKeys, ForumFleetKeys
 from redis_components.keys import CrawlKeys
 from tests.attacks.spoiling import HASHES, LISTS_OF, STRINGS, cases, furnish
+from tests.support import warm_start
 from tests.support.redis_server import RedisServer
 from workers.state.keys import FleetKeys
 from workers.state.quarantine import find
@@ -48,7 +48,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[dict[str
             "TRAWL_FLEET": "forum_list=1,forum_detail=1",
         }
         command = [sys.executable, "-m", "tests.attacks.spoiling"]
-        told = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=500)
+        told = warm_start.run(command, family="celery", env=environment, capture_output=True, text=True, timeout=500)
         assert told.returncode == 0, told.stderr[-3000:]
         yield [json.loads(line) for line in told.stdout.splitlines()]
 
