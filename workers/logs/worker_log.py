@@ -1,8 +1,8 @@
 """The log of worker and beat: its crawlers' lines among its own, as text or JSON (`TRAWL_LOG_FORMAT=json`), one object a line.
 
 `LogStream` copies a crawler's lines, with slot and process id: `[forum_detail/2 4711] engine: Spider closed`. They are read from
-the crawler's file, in a thread. So a worker whose terminal or pipe is blocked holds up no crawler. `never_wait` keeps a process
-that supervises from blocking on a terminal, a pipe or a disk: lines that cannot be written in time are dropped.
+the crawler's file. So a worker whose terminal or pipe is blocked holds up no crawler. `never_wait` keeps a process that
+supervises from blocking on a terminal, a pipe or a disk: lines that cannot be written in time are dropped.
 
 | field                                | what                                                                     |
 |--------------------------------------|--------------------------------------------------------------------------|
@@ -23,7 +23,6 @@ import logging
 import logging.handlers
 import os
 import queue
-import threading
 import time
 from datetime import UTC, datetime
 from typing import Any
@@ -120,7 +119,6 @@ def never_wait() -> None:
             logger.addHandler(PatientHandler(handlers))
 
 
-EVERY_S = 0.5
 OFF = "OFF"
 _NOTHING = logging.CRITICAL + 1
 
@@ -134,7 +132,7 @@ def stream_level() -> int:
 
 
 class LogStream:
-    """Passes on what is written to a slot's log from now on. `start`, then `new_process` for each crawler, then `stop`."""
+    """Passes on what is written to a slot's log from now on: `new_process` for each crawler, `pass_on` often, then `close`."""
 
     def __init__(self, log: SlotLog, slot: str) -> None:
         self._follower = LogFollower(log)
@@ -142,51 +140,29 @@ class LogStream:
         self._slot = slot
         self._pid = 0
         self._level = stream_level()
-        self._lock = threading.Lock()
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"log {slot}", daemon=True)
-
-    def start(self) -> None:
-        if self._level < _NOTHING:
-            self._thread.start()
 
     def new_process(self, pid: int) -> None:
         """Begin the output of a new crawler process."""
         self._pid = pid
         self._lines.new_process()
 
-    def drain(self, timeout_s: float = 0.2) -> None:
-        """Pass on the crawler's last lines, if the worker's log accepts them."""
-        if self._level < _NOTHING and self._lock.acquire(timeout=timeout_s):
-            try:
-                self._pass_on()
-            finally:
-                self._lock.release()
-
-    def stop(self) -> None:
-        """Stop, after passing on the last lines, if the worker's log takes them."""
-        self._ended.set()
-        self.drain()
-        if self._lock.acquire(blocking=False):  # else its thread is stuck, and may still read
-            self._follower.close()
-            self._lock.release()
-
-    def _run(self) -> None:
-        while not self._ended.wait(EVERY_S):
-            with self._lock:
-                while not self._ended.is_set() and self._pass_on():
-                    time.sleep(0)  # a chatty crawler must not keep the supervisor from its turn
-
-    def _pass_on(self) -> bool:
+    def pass_on(self) -> None:
+        """Log the new lines. It never waits for the worker's log (`never_wait`)."""
+        if self._level == _NOTHING:
+            return
         try:
             lines = self._follower.read()
         except OSError as error:
             logger.warning("[%s] its log cannot be read: %s", self._slot, error)
-            self._ended.set()
-            return False
+            self._level = _NOTHING
+            return
         for text in lines:
             line = self._lines.read(text)
             if line.level >= self._level and line.message:
                 ids = {"program": "crawler", "service": self._slot.rpartition("/")[0], "slot": self._slot, "pid": self._pid}
                 logger.log(line.level, "[%s %d] %s", self._slot, self._pid, line.message, extra={IDS: ids})
-        return bool(lines)
+
+    def close(self) -> None:
+        """Log the last lines, and close the file."""
+        self.pass_on()
+        self._follower.close()

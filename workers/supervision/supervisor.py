@@ -134,7 +134,6 @@ class Supervisor:
             lost = f"{before.name}: process {before.pid} on {before.node}: its node is gone, and its end was not reported"
             event = Note(about="crawler", type="lost", said=lost, at=before.beat_at)
             self._heartbeat.errand(lambda: self._registry.add_note(event))
-        self._stream.start()
         try:
             verdict = self._supervise()
             state = _LAST_STATE.get(verdict)
@@ -148,7 +147,7 @@ class Supervisor:
             last = self.last
             self._heartbeat.errand(lambda: self._registry.release(self._slot, last))
             self._heartbeat.stop(RELEASE_TIMEOUT_S)
-            self._stream.stop()
+            self._stream.close()
 
     # the slot
 
@@ -206,6 +205,7 @@ class Supervisor:
             return self._not_launched(error)
         watch = Watch(crawler, silence_s=self._config.silence_s, start_s=self._config.start_s)
         while (code := crawler.poll()) is None:
+            self._stream.pass_on()
             if self._verdict():
                 self._end(crawler, ExitKind.DRAINED)
                 return None
@@ -269,6 +269,7 @@ class Supervisor:
         began = time.monotonic()
         while (code := crawler.poll()) is None and not self._heartbeat.lost:
             crawler.pulse()  # the pipe must not run full, and it may send its terms only now
+            self._stream.pass_on()
             if (order := self._heartbeat.order) and order.word is SlotCommandKind.STOP:
                 break
             if time.monotonic() - began > crawler.terms.grace_s + self._config.margin_s:
@@ -294,7 +295,7 @@ class Supervisor:
             self.resting = crawler
         else:
             crawler.close()
-        self._stream.drain()
+        self._stream.pass_on()
         if crawler.record:
             self._book.reported(crawler.record)
         self._book.ended(end, self._why(end))

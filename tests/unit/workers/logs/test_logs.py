@@ -193,7 +193,7 @@ def test_a_stream_passes_on_what_is_severe_enough_with_slot_and_process(
     stream = LogStream(log, "toy/0")
     stream.new_process(4711)
     os.write(fd, b"2026-01-02 03:04:05 INFO x: opened\n2026-01-02 03:04:05 WARNING x: slow\nmore\n")
-    stream.stop()
+    stream.close()
     os.close(fd)
     assert [(r.levelno, r.getMessage()) for r in caplog.records] == [
         (logging.WARNING, "[toy/0 4711] x: slow"),

@@ -58,7 +58,7 @@ def test_a_worker_passes_on_its_crawlers_lines_with_their_slot(
     stream = LogStream(log, "books/0")
     stream.new_process(4711)
     os.write(fd, b"2026-01-02 03:04:05 WARNING spider: slow\nlast words of C\n")
-    stream.stop()
+    stream.close()
     os.close(fd)
     lines = [json.loads(JsonFormatter().format(one)) for one in caplog.records]
     named = ("crawler", "n1", "books", "books/0", 4711)
