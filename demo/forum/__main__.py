@@ -44,23 +44,9 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _leave)
     args = _arguments()
-    from . import (
-        behaviour,
-        server,
-        world,  # after the signal handlers: loading takes a while, and a signal may come
-    )
+    from . import server  # after the signal handlers: loading takes a while, and a signal may come
 
-    size = world.Size(forums=args.forums, threads=args.threads, comments=args.comments, history_days=args.history_days)
-    options = server.Options(
-        host=args.host,
-        port=args.port,
-        seed=args.seed,
-        size=size,
-        pace=args.pace,
-        behaviour=behaviour.Behaviour(rate=args.rate),
-        ready_file=args.ready_file,
-    )
-    return server.main(options)
+    return server.main(args)
 
 
 if __name__ == "__main__":

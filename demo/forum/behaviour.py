@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import socket
 import struct
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from aiohttp import web
 
@@ -41,19 +39,10 @@ class Behaviour:
     wall_forum: str = ""
     wall_page: str = ""
 
-    def changed(self, wanted: Mapping[str, Any]) -> Behaviour:
-        """Return this behaviour with the settings of `wanted`. Raises TypeError for an unknown one."""
-        return replace(self, **wanted)
-
     @property
     def mix(self) -> Mix:
         """Shares of the events."""
         return Mix(edit=self.edit_rate, delete=self.delete_rate, move=self.move_rate, skew=self.skew)
-
-    @property
-    def misbehaving_share(self) -> float:
-        """Share of pages with any kind of misbehaviour."""
-        return self.error_rate + self.throttle_rate + self.reset_rate
 
 
 _EMPTY_JSON = {
@@ -103,7 +92,7 @@ class FaultChoice:
 
     def next(self, behaviour: Behaviour) -> Fault:
         """Return the fault of the next page; consumes one number of the sequence, or none if all shares are 0."""
-        if not behaviour.misbehaving_share:
+        if not (behaviour.error_rate or behaviour.throttle_rate or behaviour.reset_rate):
             return Fault.NOT
         draw = self._rng.random()
         for share, fault in (
@@ -119,7 +108,10 @@ class FaultChoice:
 
 async def send_half_and_reset(request: web.Request, response: web.Response) -> web.StreamResponse:
     """Promise the whole body, send half of it, and reset the connection."""
-    started, body = _promised(response)
+    body = response.body
+    assert isinstance(body, bytes)
+    started = web.StreamResponse(status=response.status, headers=response.headers)
+    started.content_length = len(body)
     with suppress(ConnectionError):  # the client may have closed the connection
         await started.prepare(request)
         await started.write(body[: len(body) // 2])
@@ -127,12 +119,3 @@ async def send_half_and_reset(request: web.Request, response: web.Response) -> w
             transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_ZERO)
             transport.abort()
     return started
-
-
-def _promised(response: web.Response) -> tuple[web.StreamResponse, bytes]:
-    """Return a response with the same head, to be sent by hand, and the announced body."""
-    body = response.body
-    assert isinstance(body, bytes)
-    started = web.StreamResponse(status=response.status, headers=response.headers)
-    started.content_length = len(body)
-    return started, body

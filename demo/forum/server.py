@@ -8,6 +8,7 @@ resetting a connection needs. `benchmarks/forums/forum_speed.py` measures this s
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
 import gc
@@ -18,7 +19,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 
 from aiohttp import web
@@ -157,7 +158,7 @@ class ForumServer:
 
     async def _control(self, request: web.Request) -> web.Response:
         try:
-            self.behaviour = self.behaviour.changed(json.loads(await request.read()))
+            self.behaviour = replace(self.behaviour, **json.loads(await request.read()))
         except (TypeError, ValueError, RecursionError) as wrong:
             return _answer({"error": f"/control: {wrong}"}, status=400)
         return _answer(self.behaviour)
@@ -201,25 +202,12 @@ def _answer(content: object, status: int = 200) -> web.Response:
 _GOODBYE_S = 1.0  # time for pages in flight to finish
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """Options of the command line; `port` 0 is any free one. `pace` 0: no clock, events alone move time (`world.py`)."""
-
-    host: str = "127.0.0.1"
-    port: int = 0
-    seed: int = 1
-    size: Size = field(default_factory=Size)
-    pace: float = 0.0
-    behaviour: Behaviour = field(default_factory=Behaviour)
-    ready_file: Path | None = None
-
-
-async def run(world: World, options: Options) -> None:
+async def run(world: World, options: argparse.Namespace) -> None:
     """Serve `world` until SIGTERM or SIGINT. Raises OSError where it cannot listen, or not write the ready file."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    forum = ForumServer(world, options.behaviour, options.seed)
+    forum = ForumServer(world, Behaviour(rate=options.rate), options.seed)
     runner = web.AppRunner(forum.application(), access_log=None, shutdown_timeout=_GOODBYE_S)
     await runner.setup()
     try:
@@ -256,10 +244,11 @@ def _write_ready(path: Path, url: str) -> None:
     unfinished.replace(path)
 
 
-def main(options: Options) -> int:
+def main(options: argparse.Namespace) -> int:
     """Run the server; return the exit code, 0 after a signal and 1 if it cannot serve."""
     clock = time.time if options.pace else None
-    world = World(options.seed, options.size, options.pace, clock)  # before the loop: a signal may end it at once
+    size = Size(forums=options.forums, threads=options.threads, comments=options.comments, history_days=options.history_days)
+    world = World(options.seed, size, options.pace, clock)  # before the loop: a signal may end it at once
     gc.collect()
     gc.freeze()  # the content stays: the collector need not check it again
     try:

@@ -12,10 +12,6 @@ from demo.forum.server import run_events
 from demo.forum.words import Bodies, NoSuchPage, page_count, page_number
 
 
-def test_a_change_touches_only_what_it_names() -> None:
-    assert Behaviour(rate=3, latency_ms=5).changed({"rate": 7}) == Behaviour(rate=7, latency_ms=5)
-
-
 def test_each_fate_comes_as_often_as_its_share_says() -> None:
     behaviour = Behaviour(error_rate=0.1, throttle_rate=0.2, reset_rate=0.2)
     choice = FaultChoice(seed=3)
