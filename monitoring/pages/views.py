@@ -42,15 +42,7 @@ def overview(reading: Reading, *, is_known: bool = False) -> str:
         is_well=calm(view) == WELL,
         held=[one for one in view.held if not one.by_breaker],  # breakers are listed with the sites
         roll=view.roll if view.roll is not None and view.roll.state is RollState.ROLLING else None,
-        **{
-            "boards": (),
-            "news": (),
-            "figures": (),  # those of forums are in monitoring/forums/pages.py
-            "lately": "",
-            "of_last_hour": "",
-            "published": 0,
-            **part().overview(view, rows, is_known),
-        },
+        **part().overview(view, rows, is_known),
         crew=lambda one: crew(view, one),
     )
 
