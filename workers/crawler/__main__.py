@@ -21,7 +21,6 @@ import logging
 import os
 import signal
 import sys
-from pathlib import Path
 
 from scrapy.settings import Settings
 from scrapy.utils.log import configure_logging
@@ -30,7 +29,6 @@ from scrapy.utils.project import get_project_settings
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.printable import in_one_line, safe_records
 from redis_components.server.variables import load_env_file
-from workers.logs.slot_log import OwnLog, SlotLog
 from workers.process import page_at_work, start_checks
 from workers.process.exit_kinds import ExitKind
 from workers.process.memory import offer_to_oom_killer
@@ -58,9 +56,6 @@ def load_settings(options: CrawlerOptions) -> Settings:
     return settings
 
 
-_own_log: OwnLog | None = None
-
-
 def main(options: CrawlerOptions, turns: Turns | None = None) -> ExitKind:
     """Run one crawler; the caller leaves with the exit code of what is returned. `turns`: of the process, where it may be given
     several crawls.
@@ -70,7 +65,6 @@ def main(options: CrawlerOptions, turns: Turns | None = None) -> ExitKind:
     try:
         if is_first:
             _begin_process(options, signals)
-        _keep_log(options)
         settings = load_settings(options)
         if turns:
             turns.begins(settings)
@@ -102,17 +96,6 @@ def _begin_process(options: CrawlerOptions, signals: StopSignals) -> None:
     if options.page_fd is not None:
         page_at_work.share(options.page_fd)
     start_checks.require(start_checks.CRAWLER, "a crawler")
-
-
-def _keep_log(options: CrawlerOptions) -> None:
-    """Keep the log that this process writes to small. Raises ConfigError."""
-    global _own_log
-    if options.log_file:
-        log = SlotLog(Path(options.log_file))
-        if _own_log is None:
-            _own_log = OwnLog(log)
-            _own_log.watch()
-        _own_log.log = log
 
 
 def leave(kind: ExitKind, pulse_fd: int | None) -> None:

@@ -14,6 +14,7 @@ import socket
 import time
 from collections import deque
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import FrameType
 
 import psutil
@@ -27,6 +28,7 @@ from redis_components.embedded import redis_url
 from redis_components.frontier.config import FrontierConfig
 from redis_components.server.names import fleet_namespace, namespace_of
 from redis_components.setting_values import number_of
+from workers.logs.slot_log import OwnLog, SlotLog
 from workers.process import memory, pipes
 from workers.process.exit_kinds import ExitKind, shutdown_grace
 from workers.process.heartbeat import PERIOD_S, Heartbeat
@@ -93,6 +95,7 @@ class CrawlerProcess:
         self._parent = Parent(options.parent, options.pulse_fd) if options.parent else None
         self._pulse_fd = options.pulse_fd
         self._slot = options.slot
+        self._log = OwnLog(SlotLog(Path(options.log_file))) if options.log_file else None
         self._heartbeat = Heartbeat(self._beat, period_s=self._period_s, on_news=signals.wake.set)
         self._crawl.on_end = signals.wake.set
         self._process, self._tree = psutil.Process(), memory.ProcessTree(os.getpid())
@@ -293,6 +296,8 @@ class CrawlerProcess:
         self._record = self._look(note=note)
         self._run = with_figures(self._run, self._record)
         self._write(self._record.to_json().encode())
+        if self._log:
+            self._log.keep_small()
         if self._parent:
             # By C, in a thread that needs no GIL: an orphan whose GIL is held for ever would be there for ever. A supervisor that
             # is alive acts earlier.

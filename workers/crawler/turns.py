@@ -52,7 +52,7 @@ PACKAGES = ("/site-packages", "/dist-packages")
 _STDLIB = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
 _OURS = ("crochet", "workers.", "redis_components.", "twisted.internet.process")
 """Beginnings of the modules whose timers stay."""
-_THREADS = ("MainThread", "Crochet", "own-log", "PoolThread-", "asyncio_")
+_THREADS = ("MainThread", "Crochet", "PoolThread-", "asyncio_")
 """Beginnings of the names of threads that stay."""
 
 logger = logging.getLogger(__name__)

@@ -15,8 +15,6 @@ import fcntl
 import logging
 import os
 import re
-import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -122,33 +120,27 @@ def split_lines(data: bytes) -> list[str]:
 
 
 STDOUT, STDERR = 1, 2
-LOOK_EVERY_S = 1.0
 
 logger = logging.getLogger(__name__)
 
 
 class OwnLog:
-    """Rotates this process's log in a separate thread, for the process's whole life."""
+    """Rotates the log that this process writes to."""
 
     def __init__(self, log: SlotLog) -> None:
         self.log = log
         self._failing = False
 
-    def watch(self) -> None:
-        """Begin; a daemon thread, which need not be stopped."""
-        threading.Thread(target=self._run, name="own-log", daemon=True).start()
-
-    def _run(self) -> None:
-        while True:
-            time.sleep(LOOK_EVERY_S)
-            try:
-                self.rotate_if_full()
-            except OSError as error:  # a disk that is full, a folder that is gone: crawling matters more
-                if not self._failing:
-                    logger.warning("the log cannot be rotated; writing continues in the old file: %s", error)
-                self._failing = True
-            else:
-                self._failing = False
+    def keep_small(self) -> None:
+        """Go on in a new file when this one is full, or where that fails, in the old one."""
+        try:
+            self.rotate_if_full()
+        except OSError as error:  # a disk that is full, a folder that is gone: crawling matters more
+            if not self._failing:
+                logger.warning("the log cannot be rotated; writing continues in the old file: %s", error)
+            self._failing = True
+        else:
+            self._failing = False
 
     def rotate_if_full(self) -> bool:
         """Go on in a new file when this one is full; True when that was so. Raises OSError."""
