@@ -13,7 +13,7 @@ from redis_components import embedded
 from redis_components.errors import ConfigError, RedisUnavailable
 from redis_components.server.variables import variable
 
-from .views.output import echo, print_json
+from .views.output import report
 
 if TYPE_CHECKING:
     import redis
@@ -24,10 +24,7 @@ NOTHING = "Nothing is running here. Start the fleet with `trawl up`, or set TRAW
 
 def report_nothing_runs(as_json: bool = False) -> None:
     """Print that no Redis runs here."""
-    if as_json:
-        print_json({"running": False})
-    else:
-        echo(NOTHING)
+    report(as_json, {"running": False}, NOTHING)
 
 
 @contextmanager

@@ -135,8 +135,8 @@ def _figures(steps: DemoSteps) -> Iterator[tuple[str, str]]:
     fleet, forum = steps.progress.fleet, steps.progress.forum
     assert fleet
     assert forum
-    refused = sum(pages for status, pages in forum.served.items() if status in ("429", "500"))
-    yield "pages", f"{forum.pages:,} fetched"
+    refused = sum(served.get("429", 0) + served.get("500", 0) for served in forum["served"].values())
+    yield "pages", f"{forum['total']:,} fetched"
     yield "refused", f"{refused:,} of them with 500 or 429, on purpose: each was tried again"
     dead, bad = sum(one.crawl.dead for one in fleet.services), sum(one.items_refused for one in fleet.services)
     yield "given up", f"{dead:,} requests, {bad:,} items"

@@ -62,10 +62,6 @@ class RunFolder:
         return self.path / "logs"
 
     @property
-    def database(self) -> Path:
-        return self.path / "trawl.sqlite"
-
-    @property
     def shown(self) -> str:
         """The folder relative to the working directory, for people."""
         return _from_here(self.path)
@@ -90,17 +86,12 @@ class RunFolder:
         }
         os.environ.update(of_run)
         lines = [f"export {name}={shlex.quote(value)}\n" for name, value in of_run.items()]
-        self._variables.write_text("".join(lines), "utf-8")
-
-    @property
-    def _variables(self) -> Path:
-        """File with the same variables, for a shell in a demo that keeps running."""
-        return self.path / "terminal.sh"
+        (self.path / "terminal.sh").write_text("".join(lines), "utf-8")
 
     @property
     def terminal(self) -> str:
         """Command that loads the variables into a shell."""
-        return f". {shlex.quote(_from_here(self._variables))}"
+        return f". {shlex.quote(_from_here(self.path / 'terminal.sh'))}"
 
 
 def trawl_command() -> str:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -20,28 +17,6 @@ from workers.state.registry import CrawlerRecord
 
 from .processes import DemoProcesses
 
-
-@dataclass(frozen=True, kw_only=True)
-class ForumFigures:
-    """The forum's statistics."""
-
-    pieces: int  # existing posts and comments
-    served: Mapping[str, int]  # pages by HTTP status
-
-    @classmethod
-    def of(cls, stats: Mapping[str, Any]) -> Self:
-        """Return the figures of the forum's answer to `/stats`."""
-        served: Counter[str] = Counter()
-        for by_status in stats["served"].values():
-            served.update(by_status)
-        return cls(pieces=stats["posts"] + stats["comments"], served=served)
-
-    @property
-    def pages(self) -> int:
-        """Pages asked for, refused ones included."""
-        return sum(self.served.values())
-
-
 COUNT_EVERY_S = 0.5  # rows and the forum's own figures; Redis is read each time
 
 
@@ -52,7 +27,7 @@ class Progress:
         self.processes = processes
         self._console = console
         self.fleet: Overview | None = None
-        self.forum: ForumFigures | None = None
+        self.forum: dict[str, Any] | None = None  # its answer to `/stats`
         self.stored: tuple[int, int] | None = None  # posts, comments that exist in the forum as far as the crawl knows
         self.noticed = 0, 0  # edits, deletions
         self._started = time.monotonic()
@@ -64,11 +39,17 @@ class Progress:
         return time.monotonic() - self._started
 
     @property
+    def pieces(self) -> int:
+        """Posts and comments that exist in the forum."""
+        assert self.forum
+        return int(self.forum["posts"] + self.forum["comments"])
+
+    @property
     def stored_share(self) -> float:
         """Share of the forum's posts and comments that is in the database, 0 to 1."""
         if not (self.forum and self.stored):
             return 0.0
-        return min(1.0, sum(self.stored) / max(1, self.forum.pieces))
+        return min(1.0, sum(self.stored) / max(1, self.pieces))
 
     def happened(self, text: str) -> None:
         """Print a line for an event."""
@@ -102,7 +83,7 @@ class Progress:
             )
             self.noticed = edits, deletions
         if self.processes.forum.url:
-            self.forum = ForumFigures.of(self.processes.forum.stats())
+            self.forum = self.processes.forum.stats()
 
     def _count(self, table: FromClause, which: ColumnElement[bool]) -> int:
         assert self.processes.database

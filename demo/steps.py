@@ -117,8 +117,7 @@ class DemoSteps:
             yield
             step()
         progress.count()
-        assert progress.forum
-        progress.happened(f"Redis, a forum of {progress.forum.pieces:,} posts, four services: started")
+        progress.happened(f"Redis, a forum of {progress.pieces:,} posts, four services: started")
         for name, address in addresses(processes):
             progress.happened(f"{name} {address}")
         processes.seed()
@@ -142,8 +141,8 @@ class DemoSteps:
         yield from until(progress, self._caught_up, "for the whole forum to be read once", CRAWL_TIMEOUT_S)
         progress.count()
         assert progress.forum
-        began_s, first = progress.clock_s, progress.forum
-        progress.happened(f"read once, with {first.pages:,} requests; now it is followed")
+        began_s, first = progress.clock_s, progress.forum["total"]
+        progress.happened(f"read once, with {first:,} requests; now it is followed")
         yield from until(
             progress,
             lambda: progress.clock_s - began_s >= options.demo_live_s,
@@ -153,9 +152,9 @@ class DemoSteps:
         progress.count()
         self.processes.forum.control(rate=0)
         self.frozen_at = datetime.now(UTC)
-        self.requests_following = progress.forum.pages - first.pages
+        self.requests_following = progress.forum["total"] - first
         self.noticed_following = sum(progress.noticed)
-        progress.happened(f"the forum does not change any more: {progress.forum.pieces:,} posts")
+        progress.happened(f"the forum does not change any more: {progress.pieces:,} posts")
 
     def _settle(self) -> Step[None]:
         progress, processes = self.progress, self.processes
