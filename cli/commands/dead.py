@@ -17,11 +17,10 @@ from cli.views.options import AsJson, Newest, command_group
 from cli.views.output import complain, duration, echo, report
 from cli.views.tables import Column, figure, show
 from redis_components.admin import dead_letters
-from redis_components.admin.dead_letters import Cleared, DeadEntry
+from redis_components.admin.dead_letters import Cleared, DeadEntry, Entry
 from redis_components.admin.inspector import CrawlRecords
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.items import stream
-from redis_components.items.stream import RefusedItem
 from redis_components.keys import CrawlKeys
 from redis_components.server.untrusted_values import server_time
 from workers.state import dead_messages
@@ -146,9 +145,9 @@ class DeadItems(_OfCrawls):
     stuck = ""
 
     def columns(self, now: float) -> list[Column]:
-        return [_NAME, _age(now), _reason(2), Column("item", lambda row: row[1].shown, least=30, rank=3, below=True)]
+        return [_NAME, _age(now), _reason(2), Column("item", lambda row: row[1].text, least=30, rank=3, below=True)]
 
-    def fields(self, entry: RefusedItem) -> dict[str, Any]:
+    def fields(self, entry: Entry) -> dict[str, Any]:
         item = entry.payload.decode("utf-8", "backslashreplace")
         return {"reason": entry.reason, "item": item, "whole": entry.can_go_back}
 

@@ -47,6 +47,13 @@ class Entry:
     payload: bytes
 
     @property
+    def text(self) -> str:
+        """The beginning of the payload, for people: printable, on one line."""
+        shown = self.payload[:SHOWN_BYTES]
+        text = shown.decode("utf-8", "backslashreplace")
+        return text if text.isprintable() else repr(shown)
+
+    @property
     def can_go_back(self) -> bool:
         """False for an entry that has no place to go back to."""
         return True
@@ -77,11 +84,7 @@ class DeadEntry(Entry):
             url = fields.get("u") or fields["url"]
         except (CodecError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
             url = None
-        if isinstance(url, str):
-            return url
-        shown = self.payload[:SHOWN_BYTES]
-        text = shown.decode("utf-8", "backslashreplace")
-        return text if text.isprintable() else repr(shown)
+        return url if isinstance(url, str) else self.text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,28 +96,30 @@ class Cleared:
     stuck: int = 0  # members of the queue that were not requests; a replay keeps them
 
 
-def parse(raw: bytes, place: int) -> DeadEntry | None:
-    """Return the entry, or None for one that Trawl did not write."""
+E = TypeVar("E", bound=Entry)
+
+
+def entry_of(raw: bytes, place: int, make: Callable[[dict[str, Any], dict[str, Any]], E]) -> E | None:
+    """Return what `make` makes of the JSON in the first line and of the other fields; None for one that Trawl did not write."""
     head, newline, payload = raw.partition(b"\n")
+    others = {"place": place, "sha": sha1(raw, usedforsecurity=False).hexdigest(), "payload": payload}
     try:
-        fields = json.loads(head)
-        kind, at_s, score = DeadKind(fields["kind"]), fields["at_ms"] / 1000, str(fields["score"])
-        key = str(fields.get("key", ""))
-        unfit = not newline or (kind in (DeadKind.REQUEST, DeadKind.ZSET_TASK) and not math.isfinite(float(score)))
+        return make(json.loads(head), others) if newline else None
     except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError):
         return None
-    if unfit:
-        return None
-    return DeadEntry(
-        place=place,
-        sha=sha1(raw, usedforsecurity=False).hexdigest(),
-        at_s=at_s,
-        kind=kind,
-        reason=str(fields.get("reason", "")),
-        score=score,
-        key=key,
-        payload=payload,
-    )
+
+
+def parse(raw: bytes, place: int) -> DeadEntry | None:
+    """Return the entry, or None for one that Trawl did not write."""
+    return entry_of(raw, place, _given_up)
+
+
+def _given_up(head: dict[str, Any], others: dict[str, Any]) -> DeadEntry:
+    kind, score = DeadKind(head["kind"]), str(head["score"])
+    if kind in (DeadKind.REQUEST, DeadKind.ZSET_TASK) and not math.isfinite(float(score)):
+        raise ValueError(score)
+    reason, key = str(head.get("reason", "")), str(head.get("key", ""))
+    return DeadEntry(at_s=head["at_ms"] / 1000, kind=kind, reason=reason, score=score, key=key, **others)
 
 
 def newest(client: redis.Redis, keys: CrawlKeys, limit: int) -> tuple[list[DeadEntry], int]:
@@ -145,9 +150,6 @@ def purge(client: redis.Redis, keys: CrawlKeys, *, before_s: float | None = None
     Safe while crawlers run, and when it is repeated.
     """
     return purge_list(client, keys.dead(), parse, lambda entry: entry.is_over(reason, before_s))
-
-
-E = TypeVar("E", bound=Entry)
 
 
 def newest_in(client: redis.Redis, key: str, parse: Callable[[bytes, int], E | None], limit: int) -> tuple[list[E], int, int]:

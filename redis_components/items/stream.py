@@ -18,15 +18,13 @@ import logging
 import secrets
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
-from hashlib import sha1
 from typing import Any, NamedTuple, TypeVar, cast
 
 import msgspec
 import redis
 
-from redis_components.admin.dead_letters import Cleared, Entry, clear, newest_in, purge_list
+from redis_components.admin.dead_letters import Cleared, Entry, clear, entry_of, newest_in, purge_list
 from redis_components.keys import CrawlKeys
 from redis_components.server.scripts import is_servers_state, retried, script
 
@@ -152,34 +150,12 @@ class ItemStream:
         return answer.decode() if isinstance(answer, bytes) else answer
 
 
-SHOWN_CHARS = 200
+def parse(raw: bytes, place: int) -> Entry | None:
+    """Return the refused item, or None for an entry that Trawl did not write."""
+    return entry_of(raw, place, lambda head, others: Entry(at_s=float(head["at"]), reason=str(head["reason"]), **others))
 
 
-@dataclass(frozen=True, kw_only=True)
-class RefusedItem(Entry):
-    """One item that a consumer could not take."""
-
-    @property
-    def shown(self) -> str:
-        """Its beginning, in one line."""
-        text = self.payload[: 4 * SHOWN_CHARS].decode("utf-8", "backslashreplace")
-        short = text[:SHOWN_CHARS] + ("…" if len(text) > SHOWN_CHARS else "")
-        return short if short.isprintable() else repr(short)
-
-
-def parse(raw: bytes, place: int) -> RefusedItem | None:
-    """Return the entry, or None for one that Trawl did not write."""
-    head, newline, payload = raw.partition(b"\n")
-    try:
-        fields = json.loads(head)
-        at_s, reason = float(fields["at"]), str(fields["reason"])
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return None
-    sha = sha1(raw, usedforsecurity=False).hexdigest()
-    return RefusedItem(place=place, sha=sha, at_s=at_s, reason=reason, payload=payload) if newline else None
-
-
-def newest(client: redis.Redis, keys: CrawlKeys, limit: int) -> tuple[list[RefusedItem], int]:
+def newest(client: redis.Redis, keys: CrawlKeys, limit: int) -> tuple[list[Entry], int]:
     """Return the `limit` newest entries, newest first, and the number of all."""
     return newest_in(client, keys.bad_items(), parse, limit)[::2]
 
@@ -191,7 +167,7 @@ def replay(client: redis.Redis, keys: CrawlKeys, *, limit: int | None = None, re
     replays, and when it is repeated: each item is in the stream or in the list, and never in both.
     """
 
-    def put_back(chosen: list[RefusedItem]) -> int:
+    def put_back(chosen: list[Entry]) -> int:
         operands = [part for entry in chosen for part in (entry.place, entry.sha)]
         return int(script("items_replay")(client, keys, {"chosen": operands}))
 

@@ -12,11 +12,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from hashlib import sha1
+from functools import partial
+from typing import Any
 
 import redis
 
-from redis_components.admin.dead_letters import Cleared, Entry, clear, newest_in, purge_list
+from redis_components.admin.dead_letters import Cleared, Entry, clear, entry_of, newest_in, purge_list
 from workers.state.keys import FleetKeys
 
 from .keys import script
@@ -24,7 +25,6 @@ from .keys import script
 MOST_KEPT = 10_000
 """Messages; beyond that the oldest are dropped."""
 LONGEST_REASON = 500
-_SHOWN_BYTES = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,12 +34,6 @@ class DeadMessage(Entry):
     queue: str
     raw: bytes = field(repr=False)
     """The entry as it lies in the list."""
-
-    @property
-    def text(self) -> str:
-        """The beginning of the message, for people: printable, on one line."""
-        shown = self.payload[:_SHOWN_BYTES].decode("utf-8", "backslashreplace")
-        return shown if shown.isprintable() else repr(shown)
 
 
 def add(client: redis.Redis, raw: bytes, *, queue: str, reason: str, most: int = MOST_KEPT) -> int:
@@ -77,12 +71,8 @@ def purge(client: redis.Redis, wanted: Callable[[DeadMessage], bool]) -> Cleared
 
 def parse(raw: bytes, place: int) -> DeadMessage | None:
     """Return the entry, or None for one that Trawl did not write."""
-    head, newline, payload = raw.partition(b"\n")
-    try:
-        fields = json.loads(head)
-        at_s, queue, reason = fields["at_ms"] / 1000, str(fields["queue"]), str(fields["reason"])
-    except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError):
-        return None
-    sha = sha1(raw, usedforsecurity=False).hexdigest()
-    known = DeadMessage(place=place, sha=sha, at_s=at_s, queue=queue, reason=reason, payload=payload, raw=raw)
-    return known if newline else None
+    return entry_of(raw, place, partial(_message, raw))
+
+
+def _message(raw: bytes, head: dict[str, Any], others: dict[str, Any]) -> DeadMessage:
+    return DeadMessage(at_s=head["at_ms"] / 1000, queue=str(head["queue"]), reason=str(head["reason"]), raw=raw, **others)

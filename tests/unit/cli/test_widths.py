@@ -27,10 +27,9 @@ from cli.views.tables import Column, FittedTable, SafeConsole, echo_indented, fi
 from forums.overview import Boards, BoardView, ForumSites
 from forums.overview.boards import WatchedForum
 from forums.state.keys import ForumState
-from redis_components.admin.dead_letters import DeadEntry, DeadKind
+from redis_components.admin.dead_letters import DeadEntry, DeadKind, Entry
 from redis_components.admin.inspector import CrawlSnapshot
 from redis_components.frontier.holds import Hold, HoldKind
-from redis_components.items.stream import RefusedItem
 from workers.overview import Overview, ServiceView
 from workers.state.beats import BeatView
 from workers.state.history import Run, RunBy
@@ -189,9 +188,7 @@ def _dead() -> RenderableType:
 
 
 def _refused() -> RenderableType:
-    item = RefusedItem(
-        place=0, sha="", at_s=NOW - 60, reason="views: '12k' is no whole number", payload=b'{"id": "1", "views": "12k"}'
-    )
+    item = Entry(place=0, sha="", at_s=NOW - 60, reason="views: '12k' is no whole number", payload=b'{"id": "1", "views": "12k"}')
     return FittedTable(ITEMS.columns(NOW), [("forum_detail", item)])
 
 
