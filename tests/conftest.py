@@ -142,6 +142,7 @@ LONG = re.compile(  # left out of `make test`, where a shorter form or another v
       | test_dupefilters\.py::test_buckets_stay_so_small.*\[64\]
       | test_custom_queue\.py::test_whatever_happens.*\[([6-9]|1\d)\]
       | test_publish\.py::test_a_receiver_that_answers_without_end.*\[(postgresql|mysql)-
+      | test_new_site\.py::test_new_threads_of_one_post.*-3\]
       | test_claim\.py::test_two_writers_at_one_time_share
       | test_new_site\.py::test_every_post_is_read_by.*\[(?!tables|blog|plain)[\w-]*-board\]""",
     re.VERBOSE,

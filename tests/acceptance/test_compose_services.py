@@ -8,7 +8,6 @@ import json
 import re
 import secrets
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from tests.support import warm_start
 from tests.support.compose_file import ROOT
 from tests.support.compose_processes import MARK, ComposeProcesses
 from tests.support.processes import none_left, wait_until
@@ -69,14 +69,14 @@ def _rows(database: Path, query: str) -> int:
 
 @pytest.mark.timeout(600)
 def test_what_is_seeded_arrives_in_the_database(fleet: ComposeProcesses) -> None:
-    seeded = subprocess.run(
+    seeded = warm_start.run(
         [sys.executable, "-c", SEED],
+        family="celery",
         env=fleet.environment("worker-control"),
         cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=60,
-        check=False,
     )
     assert seeded.returncode == 0, seeded.stderr + fleet.said()
     # Beat seeds as well: the forum may be on its way already.

@@ -13,6 +13,7 @@ from lxml import etree
 from multidict import CIMultiDict, CIMultiDictProxy
 from scrapy.http import HtmlResponse, TextResponse
 
+from forum_reader import jail
 from forum_reader.errors import NotAPage
 from forum_reader.readers.page_reader import read_page
 from forum_reader.reading import markup_limits, parse_body
@@ -24,6 +25,7 @@ from forums.sites.http import fetch
 from forums.sites.http.fetch import FetchFailed
 from tests.attacks.hostile_pages import PAGES, PHPBB, TAGS, attributes, quoted_attributes, siblings
 from tests.attacks.site_attacks import DEADLY
+from tests.support import warm_start
 
 URL = "http://forum.example/viewtopic.php?t=1"
 COMMENTS = Asked(kind="comments", thread="1", number=2)
@@ -39,7 +41,8 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 
 
 @pytest.fixture
-def reader() -> Iterator[isolated.Reader]:
+def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[isolated.Reader]:
+    monkeypatch.setattr(jail, "subprocess", warm_start)
     reader = isolated.Reader()
     yield reader
     reader.close()

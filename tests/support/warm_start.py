@@ -22,7 +22,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from subprocess import DEVNULL, TimeoutExpired  # noqa: F401 - so that this module can stand for `subprocess`
+from subprocess import DEVNULL, PIPE, TimeoutExpired  # noqa: F401 - so that this module can stand for `subprocess`
 from typing import Any
 
 from redis_components.embedded.child_process import ChildProcess
@@ -67,6 +67,7 @@ FAMILIES = {  # what a process has imported from which these modules are started
     "workers.crawler.warm_parent": MODULES,
     **dict.fromkeys(("workers.crawler.check_service", "workers.crawler.replay", "workers.consumers.member_files"), MODULES),
     "workers.jobs.spider_list": MODULES,
+    "forums.sites.isolated": MODULES,
     **dict.fromkeys(("cli.main", "monitoring.exporter", "storage", "tests.support.link_site"), MODULES),
     "celery": MODULES,  # a worker forks its crawlers: `tests.support.forked_crawlers`
 }
