@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import redis
 
-from redis_components.admin.inspector import CrawlRecords
 from redis_components.errors import ConfigError, unknown_name
-from redis_components.keys import CrawlKeys
+from redis_components.keys import CrawlKeys, CrawlRecords
 from workers.fleet.consumers import crawl_keys
 from workers.fleet.sizes import desired_fleet, service_in
 from workers.state.beats import SPAN, UNITS

@@ -24,7 +24,8 @@ from forums.storage.database import VERSION  # noqa: E402
 from forums.storage.engine import UtcDateTime  # noqa: E402
 from forums.storage.schema.tables import metadata  # noqa: E402
 from redis_components.keys import CrawlKeys  # noqa: E402
-from redis_components.keys.spider import ItemKeys, NamespaceKeys, StartTaskKeys  # noqa: E402
+from redis_components.keys.crawl import ItemKeys, NamespaceKeys, StartTaskKeys  # noqa: E402
+from redis_components.keys.frontier import FedTaskKeys, FrontierKeys  # noqa: E402
 from workers.state.keys import FleetKeys  # noqa: E402
 
 SITE_KEYS = """\
@@ -290,9 +291,11 @@ def _crawl_keys() -> str:
     """Return the part of `docs/reference/redis-keys.md` about the frontier."""
     crawl = CrawlKeys.for_spider("<spider>", namespace="")
     found = [
-        *_rows(crawl, CrawlKeys, CRAWL_SAMPLES),
-        *_rows(crawl, ItemKeys, CRAWL_SAMPLES),
-        *_rows(crawl, StartTaskKeys, CRAWL_SAMPLES),
+        *(
+            row
+            for kind in (FrontierKeys, CrawlKeys, ItemKeys, StartTaskKeys, FedTaskKeys)
+            for row in _rows(crawl, kind, CRAWL_SAMPLES)
+        ),
         *_rows(NamespaceKeys(prefix="trawl:fleet"), NamespaceKeys, {}),
     ]
     head = "# Redis keys\n\nGenerated from `redis_components/keys/`, `workers/state/keys.py` and `forums/state/keys.py`\n"

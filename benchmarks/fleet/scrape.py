@@ -20,8 +20,7 @@ from benchmarks.support.report import Report, options
 from forums.state.keys import ForumState, ForumStates
 from monitoring.metrics.exposition import text_of
 from monitoring.source import Source
-from redis_components.admin.inspector import CrawlRecord, CrawlRecords
-from redis_components.keys import CrawlKeys, limits_key
+from redis_components.keys import CrawlKeys, CrawlRecord, CrawlRecords, limits_key
 from redis_components.politeness import limits
 from redis_components.politeness.limits import LaneLimits
 from tests.support.redis_server import RedisServer

@@ -18,10 +18,9 @@ from cli.views.output import complain, duration, echo, report
 from cli.views.tables import Column, figure, show
 from redis_components.admin import dead_letters
 from redis_components.admin.dead_letters import Cleared, DeadEntry, Entry
-from redis_components.admin.inspector import CrawlRecords
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.items import stream
-from redis_components.keys import CrawlKeys
+from redis_components.keys import CrawlKeys, CrawlRecords
 from redis_components.server.untrusted_values import server_time
 from workers.state import dead_messages
 from workers.state.dead_messages import DeadMessage

@@ -24,7 +24,7 @@ from forums.sites import load_all, load_site, sites_dir
 from forums.state.database_state import DatabaseClaim
 from forums.state.database_state import forget as forget_threads
 from forums.state.keys import Purpose, Spent
-from redis_components.admin.inspector import keys_in
+from redis_components.keys import keys_in
 from workers.overview import OverviewReader
 
 from .seed import backfill, refresh, rescan

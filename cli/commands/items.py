@@ -14,10 +14,10 @@ from cli.names import check_spiders, item_keys
 from cli.processes import Interrupts
 from cli.views.options import command_group
 from cli.views.output import complain, counted, echo
-from redis_components.admin.inspector import CrawlRecords
 from redis_components.embedded import data_dir
 from redis_components.errors import ConfigError
 from redis_components.items.stream import ItemStream
+from redis_components.keys import CrawlRecords
 from workers.consumers.consume import consume as move
 from workers.consumers.targets import FORMS, MIB, SinkOptions, Target, parse_target
 from workers.fleet.consumers import ConsumerPlaces, Declared, declared_consumers

@@ -27,9 +27,9 @@ from forums.storage import Database
 from forums.storage.write.remove_site import remove_rows, rows_of_site
 from forums.writer.fleet_database import check_claim
 from forums.writer.store import store
-from redis_components.admin.inspector import CrawlRecords
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.items.stream import ItemStream, Lock, new_token
+from redis_components.keys import CrawlRecords
 from workers.consumers.targets import streams_of
 from workers.fleet.holds import who
 from workers.fleet.sizes import declared_fleet

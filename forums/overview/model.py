@@ -25,9 +25,8 @@ from forums.state.database_state import (
 from forums.state.keys import TRIAL_PER_DAY, Ledger, Spent
 from forums.state.site_faults import RULES_FILE, output_troubles, wrong_files
 from redis_components.admin.health import Problem
-from redis_components.admin.inspector import keys_in
 from redis_components.frontier.holds import why_not_seeded
-from redis_components.keys import CrawlKeys
+from redis_components.keys import CrawlKeys, keys_in
 from redis_components.politeness.limits import BY_TRIAL
 from redis_components.server.printable import span
 from workers.consumers.targets import streams_of

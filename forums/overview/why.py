@@ -25,7 +25,7 @@ from forums.sites import Site, load_all
 from forums.state.database_state import ThreadRecord, look_up
 from forums.storage import Database, checks, comments, posts
 from redis_components.admin.find_entries import Entry, EntryLocation, Search, find
-from redis_components.admin.inspector import CrawlRecords
+from redis_components.keys import CrawlRecords
 from redis_components.server.printable import span
 from redis_components.server.untrusted_values import server_time
 from workers.overview.model import Overview

@@ -21,10 +21,9 @@ from forums.state.keys import Ledger, Spent, script
 from forums.storage import Database
 from forums.storage.engine import UtcDateTime
 from forums.storage.schema.tables import posts
-from redis_components.admin.inspector import keys_in
 from redis_components.errors import ConfigError
 from redis_components.frontier.holds import why_not_seeded
-from redis_components.keys import CrawlKeys
+from redis_components.keys import CrawlKeys, keys_in
 from redis_components.server.untrusted_values import server_time
 from redis_components.start_tasks.seeding import NamedTask, push_named
 from workers.fleet.holds import refuse_if_draining

@@ -25,9 +25,9 @@ from forums.state.database_state import DatabaseClaim, removed_sites
 from forums.state.keys import ForumFleetKeys, ForumState, ForumStates, Ledger, Spent
 from forums.state.removed_sites import readmit_if_new
 from forums.state.site_faults import note_faults
-from redis_components.admin.inspector import keys_in
 from redis_components.errors import ConfigError
 from redis_components.frontier.holds import why_not_seeded
+from redis_components.keys import keys_in
 from redis_components.server.untrusted_values import server_time
 from redis_components.start_tasks import seeding
 from redis_components.start_tasks.seeding import Seed, Seeding, SeedOutcome

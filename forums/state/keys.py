@@ -16,8 +16,7 @@ import msgspec
 import redis
 
 from forums import FORUM_LIST
-from redis_components.admin.inspector import keys_in
-from redis_components.keys import CrawlKeys
+from redis_components.keys import CrawlKeys, keys_in
 from redis_components.server import scripts
 from redis_components.server.names import literal
 from redis_components.server.untrusted_values import (

@@ -19,10 +19,9 @@ from forums.state.database_state import forget_fields
 from forums.state.keys import ForumCrawlKeys, ForumFleetKeys
 from redis_components.admin.dead_letters import purge_list
 from redis_components.admin.find_entries import Search, find, take_out
-from redis_components.admin.inspector import CrawlRecords, keys_in
 from redis_components.frontier.holds import BREAKER, REQUESTS, SITE, TASKS, Hold, HoldKind, read
 from redis_components.items.stream import parse as parse_refused
-from redis_components.keys import CrawlKeys, limits_key
+from redis_components.keys import CrawlKeys, CrawlRecords, keys_in, limits_key
 from redis_components.politeness import limits
 from redis_components.server.untrusted_values import server_time
 from workers.application import application

@@ -55,10 +55,10 @@ from forums.environment import Storage
 from forums.freshness import Rechecks, RechecksOf
 from forums.records.stored import Check, Item
 from forums.state.database_state import CHUNK, ThreadRecord, most_records, put_back
-from redis_components.admin.inspector import keys_in
 from redis_components.embedded import data_dir
 from redis_components.embedded.files import private_file, private_folder
 from redis_components.errors import ConfigError
+from redis_components.keys import keys_in
 from redis_components.server.variables import variable
 from workers.consumers.mysql_dialect import DRIVER, MYSQL, has_other_driver
 

@@ -37,8 +37,8 @@ from forums.storage.database import default_url, thread_record
 from forums.storage.history import log_fleet_notes, prune, store_members
 from forums.storage.write.changes import Written
 from redis_components.admin.health import Problem
-from redis_components.admin.inspector import CrawlRecords, keys_in
 from redis_components.items.stream import ItemStream, new_token
+from redis_components.keys import CrawlRecords, keys_in
 from workers.consumers import consume as loop
 from workers.consumers.consume import Outcome, Sink, Stored
 from workers.consumers.targets import streams_of

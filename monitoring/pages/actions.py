@@ -10,11 +10,10 @@ from pathlib import Path
 import redis
 
 from redis_components.admin import dead_letters
-from redis_components.admin.inspector import CrawlRecords
 from redis_components.errors import ConfigError, unknown_name
 from redis_components.frontier.holds import HoldKind
 from redis_components.items import stream as refused_items
-from redis_components.keys import CrawlKeys
+from redis_components.keys import CrawlKeys, CrawlRecords
 from workers.fleet.holds import Target, hold, resume
 from workers.fleet.roll import start_roll
 from workers.fleet.sizes import declared_fleet, scale

@@ -9,8 +9,8 @@ import redis
 
 from monitoring.part import part
 from redis_components.admin.dead_letters import DeadEntry, newest
-from redis_components.admin.inspector import CrawlRecords
 from redis_components.errors import TrawlError
+from redis_components.keys import CrawlRecords
 from workers.application import application
 from workers.logs.slot_log import LogLine, is_routine, last_lines, slot_logs
 from workers.overview import WELL, Overview, ServiceView, calm, problems

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 import redis
 
-from redis_components.admin.inspector import CrawlRecords
-from redis_components.keys import CrawlKeys, lane_busy_key, lane_state_key
+from redis_components.keys import CrawlKeys, CrawlRecords, lane_busy_key, lane_state_key
 from redis_components.politeness.limits import DAY_MS, HOUR_MS, MINUTE_MS, LaneLimits, quiet_now, read, written
 from redis_components.server.scripts import script
 from redis_components.server.untrusted_values import server_time

@@ -5,7 +5,10 @@ The keys of the fleet and of an application are in classes of the same form in t
 The first line of each docstring is `TYPE: content`.
 """
 
-from .crawl import CrawlKeys, filled, lane_busy_key, lane_state_key, limits_key
-from .spider import NamespaceKeys
+from .crawl import CrawlKeys, CrawlRecord, CrawlRecords, NamespaceKeys, crawl_record_of, filled, keys_in, limits_key
+from .frontier import lane_busy_key, lane_state_key
 
-__all__ = ["CrawlKeys", "NamespaceKeys", "filled", "lane_busy_key", "lane_state_key", "limits_key"]
+__all__ = [
+    "CrawlKeys", "CrawlRecord", "CrawlRecords", "NamespaceKeys", "crawl_record_of", "filled", "keys_in", "lane_busy_key",
+    "lane_state_key", "limits_key",
+]  # fmt: skip

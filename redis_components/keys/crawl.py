@@ -1,30 +1,30 @@
-"""The keys of one spider's crawl."""
+"""The keys of one spider's crawl, and its record in Redis, by which it is found from outside.
+
+A project may name other keys than the default ones, in its settings or on the spider. All that look at a crawl from outside
+(status, exporter, autoscaler, dead letters, holds, the writer) use the records, also when no crawler is left.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Self, cast
+
+import redis
 
 from redis_components import defaults
 from redis_components.errors import ConfigError
 from redis_components.server.names import fleet_namespace, prefixed
+from redis_components.server.untrusted_values import JsonRecord, as_bytes, hash_at, is_foreign, readable
 
-from .spider import ItemKeys, StartTaskKeys
+from .frontier import FedTaskKeys, FrontierKeys
 
 
 def limits_key(namespace: str | None = None) -> str:
     """Return the key of the limits of lanes that all crawls of a namespace share; None: that of the fleet and the tools."""
     return prefixed("trawl:limits", fleet_namespace() if namespace is None else namespace)
-
-
-def lane_state_key(limits: str, lane: str) -> str:
-    """Return the key of `CrawlKeys.lane_state` for the lanes of `limits`, also where no crawl is at hand."""
-    return f"{limits}:{lane}"
-
-
-def lane_busy_key(limits: str, lane: str) -> str:
-    """Return the key of `CrawlKeys.lane_busy`."""
-    return f"{limits}:{lane}:busy"
 
 
 def filled(pattern: str, spider: str) -> str:
@@ -39,23 +39,162 @@ def filled(pattern: str, spider: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CrawlKeys(StartTaskKeys, ItemKeys):
+class NamespaceKeys:
+    """Keys of one namespace; a fleet has more (`workers/state/keys.py`)."""
+
+    prefix: str = field(default_factory=lambda: prefixed("trawl:fleet", fleet_namespace()))
+
+    def crawls(self) -> str:
+        """HASH: where the crawl of each service is (spider -> JSON with its keys, its Redis where that is not the fleet's, the
+        consumer and the bounds of its items), also after its crawlers have ended.
+
+        Written by crawlers when they begin; read by the writer and by everything that looks at a crawl from outside.
+        """
+        return f"{self.prefix}:crawls"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartTaskKeys(FedTaskKeys):
+    """The start keys, and those that begin with one of them. Part of `CrawlKeys`."""
+
+    more_start_urls: tuple[str, ...] = ()
+    """Further start keys of a spider that reads several, in falling urgency; `start_urls` is the most urgent one."""
+
+    def start_tasks(self) -> str:
+        """LIST, SET or ZSET: start tasks (JSON) that wait for a crawler; which type is the user's choice. Where a spider reads
+        several keys, this is the most urgent one, and the others are used alike.
+
+        Written by `seed.lua`, by `exchange.lua` of the service before, by `dead_replay.lua`, or by users; read by `exchange.lua`.
+        """
+        return self.start_urls
+
+    def start_deaths(self) -> str:
+        """HASH with TTL: how many crawlers died while they held a start task (SHA-1 of the task in hex -> deaths); at most
+        10,000, forgotten a day after the last death.
+
+        Written and read by `exchange.lua`.
+        """
+        return f"{self.start_urls}:deaths"
+
+    def start_tokens(self) -> str:
+        """HASH: last change token of each start task that another service made (task id -> token), so that an unchanged thread
+        makes no second task. At most 2,000,000; above that, random ones go.
+
+        Written and read by `exchange.lua` of the service before; removed by `remember.lua` when the thread's record takes its
+        place.
+        """
+        return f"{self.start_urls}:tokens"
+
+    def later_tasks(self) -> str:
+        """LIST: start tasks that may wait (re-checks, backfill): taken when `start_tasks` has none.
+
+        Written by `recheck_threads`; read by `exchange.lua` of a spider with `lane_later`.
+        """
+        return f"{self.start_urls}:later"
+
+    def turns(self) -> str:
+        """ZSET: start tasks that wait for the turn of their site, of a spider with `turn_by` (score 0, member = site, NUL, 8
+        bytes of order, task). Each start key has one.
+
+        Written and read by `exchange.lua`, which sorts the start key into it.
+        """
+        return f"{self.start_urls}:turns"
+
+    def later_turns(self) -> str:
+        """ZSET: the same for `later_tasks`.
+
+        Written and read by `exchange.lua`.
+        """
+        return f"{self.later_tasks()}:turns"
+
+    @property
+    def turn_keys(self) -> tuple[str, ...]:
+        """`turns` of each start key, in their order."""
+        return tuple(f"{key}:turns" for key in (self.start_urls, *self.more_start_urls))
+
+    @property
+    def more_task_keys(self) -> list[str]:
+        """Every key with start tasks that wait, without `start_tasks`."""
+        return list(dict.fromkeys((*self.more_start_urls, self.later_tasks(), *self.turn_keys, self.later_turns())))
+
+    def backlog(self) -> str:
+        """LIST: start tasks of a backfill that wait until the site's budget has room for them.
+
+        Written by `exchange.lua` of the service before; moved into `later_tasks` by `recheck_threads` (`move_later.lua`).
+        """
+        return f"{self.start_urls}:backlog"
+
+    def threads(self) -> str:
+        """HASH: records of stored threads (`<site>/<thread>` -> msgpack: change token, comments, last page or 0 if it was gone,
+        id of the last comment, cursor, hour of the last reading, comments as the list counts them, readings that saw fewer than
+        it claims), by which a scan finds new, changed and unchanged threads. Bounded by TRAWL_THREAD_RECORDS: then of a few
+        random ones the oldest goes.
+
+        Written by the writer's hook (`remember.lua`), removed by `trawl forums forget`; read by the spider `forum_list`.
+        """
+        return f"{self.start_urls}:threads"
+
+    def pending(self) -> str:
+        """HASH: seeded start tasks whose scan has not ended (task id -> time of seeding, Redis, ms).
+
+        Written by `seed.lua`; cleared by `settle.lua` when the scan's report is stored.
+        """
+        return f"{self.start_urls}:pending"
+
+    def seeded(self) -> str:
+        """HASH: time of the last seeding of each start task (task id -> Redis, ms), from which the due ones are found.
+
+        Written by `seed.lua`; read by the seeder.
+        """
+        return f"{self.start_urls}:seeded"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemKeys:
+    """The item stream, and the keys that begin with it. Part of `CrawlKeys`."""
+
+    items: str
+
+    def item_stream(self) -> str:
+        """LIST: scraped items as JSON, oldest first. Where a pipeline overrides `item_key`, its lists are written alike.
+
+        Written by `exchange.lua` and `items_replay.lua`. A user's consumer pops them; where the service declares the forum
+        writer as its consumer, that alone reads them in place and trims them after the commit (`settle.lua`).
+        """
+        return self.items
+
+    def writer(self) -> str:
+        """STRING with TTL: `<token>|<number of its last settled batch>` of the one writer that may trim the item stream.
+
+        Written by `writer_lock.lua`, `writer_unlock.lua`, and `settle.lua`, which checks it first.
+        """
+        return f"{self.items}:writer"
+
+    def item_part(self) -> str:
+        """STRING: what the consumer is about to write as one part (JSON: name, count, digest).
+
+        Written by `part_note.lua`, read by the next consumer; removed by `settle.lua`.
+        """
+        return f"{self.items}:part"
+
+    def bad_items(self) -> str:
+        """LIST: items that their consumer refused, newest last, as one line of JSON (`at`, epoch seconds of Redis, and `reason`)
+        and the item; kept until replayed or purged. They count with those that wait towards REDIS_ITEMS_MAX_WAITING.
+
+        Written by `settle.lua`; read by the inspector, `exchange.lua` and `trawl dead items`, which takes
+        them out by `items_replay.lua` and `dead_purge.lua`.
+        """
+        return f"{self.items}:dead"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrawlKeys(FrontierKeys, StartTaskKeys, ItemKeys):
     """The keys of one spider's crawl. The five patterns are scrapy-redis's; each auxiliary key starts with the key it serves.
 
     The namespace comes before every pattern. For Redis Cluster it is a hash tag, as in `{job42}:forum:requests`.
     """
 
-    requests: str
-    dupefilter: str
     stats: str
-    limits: str = ""
-    """Key of the limits of lanes, the same one for all crawls of a namespace. With a hash tag in the patterns, and no namespace,
-    each crawl has its own: a script reaches one slot of a cluster only.
-    """
-    custom_queue: bool = False
-    """`requests` belongs to a queue class of the user's; READY requests are in `ready_aside`."""
-    custom_dupefilter: bool = False
-    """`dupefilter` belongs to a dupefilter class of the user's; what it was asked about is in `notes`."""
 
     @classmethod
     def for_spider(
@@ -86,174 +225,6 @@ class CrawlKeys(StartTaskKeys, ItemKeys):
             more_start_urls=tuple(prefixed(filled(key, spider), within) for key in more),
         )
 
-    def ready(self) -> str:
-        """ZSET: READY requests. Score = -priority (0 for FIFO, LIFO and random), member = 8 bytes of order, 1 byte of
-        attempts, payload.
-
-        Written and read by `exchange.lua`; written too by `dead_replay.lua` and by a queue class that is used alone; its size is
-        read by the inspector.
-        """
-        return self.ready_aside() if self.custom_queue else self.requests
-
-    def ready_aside(self) -> str:
-        """ZSET: READY requests where a queue class of the user's own has the key before.
-
-        Written and read as that key; `custom_queue` in the counters names its place.
-        """
-        return f"{self.requests}:ready"
-
-    def fingerprints(self) -> str:
-        """SET, HASH: fingerprints of all requests ever stored through the dupefilter, as raw bytes; for a dupefilter other than
-        the plain set a hash of its kind and its parts (`lua/lib/filter_state.lua`).
-
-        Written and read by `exchange.lua`, and by a dupefilter that is used alone; its size is read by the inspector.
-        """
-        return self.notes() if self.custom_dupefilter else self.dupefilter
-
-    def notes(self) -> str:
-        """HASH: requests that a dupefilter class of the user's was asked about and that are not stored yet (fingerprint ->
-        owner, behind a `!` where one before it died), so that its "seen" cannot swallow what a killed process did not store.
-
-        Written by `note.lua`; read by it and by `exchange.lua`, which removes a note in the step that stores its request.
-        """
-        return f"{self.dupefilter}:notes"
-
-    def fingerprint_part(self, part: str, number: int | str) -> str:
-        """SET, STRING: entries of a dupefilter other than the plain set, as integers in buckets, or bits of a Bloom filter in
-        pieces of 32 KiB (or a filter of RedisBloom). The part is named by the time of its making in ms, in base 36.
-
-        Written and read as the key before.
-        """
-        return f"{self.dupefilter}:{part}:{number}"
-
-    def leases(self, owner: str) -> str:
-        """HASH: LEASED requests and start tasks of one crawler process. Field = lease id `<exchange>.<n>` (the number of an
-        exchange is about its time, in ms), value = `<kind><score>|<member>`; before the member of a start task `<bytes>|<key>`,
-        the key that it came from.
-
-        Written and read by `exchange.lua`; moved back by `expire_owner.lua` and `exchange.lua` when the owner is dead.
-        """
-        return f"{self.requests}:leases:{owner}"
-
-    def owners(self) -> str:
-        """ZSET: crawler processes that hold or may hold leases. Score = time (Redis, ms) at which the owner counts as dead.
-
-        Written by `exchange.lua`, `heartbeat.lua` and `expire_owner.lua`; read by the inspector.
-        """
-        return f"{self.requests}:owners"
-
-    def numbers(self) -> str:
-        """HASH: last exchange applied for each owner, so that a repeated one is not applied again: its number `|` the places of
-        the duplicates found in it `|` the leases that were overtaken in the owner's buffer `|` its concurrency.
-
-        Written and read by `exchange.lua`.
-        """
-        return f"{self.requests}:numbers"
-
-    def gone(self, owner: str) -> str:
-        """STRING with TTL: number of the last exchange of an owner that was taken for dead, for a day, should it come back; of
-        one that left in order for an hour, should a message of it come late.
-
-        Written and read by `exchange.lua`.
-        """
-        return f"{self.requests}:gone:{owner}"
-
-    def counters(self) -> str:
-        """HASH: `layout` (version), `order` (last order number given, in µs of Redis), `leased` (requests), `leased_tasks` (start
-        tasks), `acked`, `reclaimed`, `parked` and `parked_tasks` (set aside for a site that is held), `custom_queue` (1: a queue
-        class of the user's has the key of READY).
-
-        Written by `exchange.lua`, `order` by `dead_replay.lua` and a queue class used alone, too; read by the inspector.
-        """
-        return f"{self.requests}:counters"
-
-    def lanes(self) -> str:
-        """ZSET: lanes (sites with limits) that hold requests. Score = time (Redis, ms) from which one may be leased; the member
-        `\\1later` stands for requests that carry a time.
-
-        Written and read by `exchange.lua` (`lib/lanes.lua`); read by the inspector.
-        """
-        return f"{self.ready()}:lanes"
-
-    def lane(self, lane: str) -> str:
-        """ZSET: READY requests of one lane; members and scores as in READY.
-
-        Written and read by `exchange.lua`; its size is read by the inspector.
-        """
-        return f"{self.ready()}:lane:{lane}"
-
-    def later_requests(self) -> str:
-        """ZSET: requests that carry a time before which they are not leased (`meta["not_before"]`). Score = that time (Redis,
-        ms), member = `<score>@<lane>|<member>`.
-
-        Written and read by `exchange.lua`, which moves due ones to READY or their lane.
-        """
-        return f"{self.ready()}:later"
-
-    def all_limits(self) -> str:
-        """HASH: limits of lanes (site or domain -> JSON with rate, burst, concurrency, weight, quotas, quiet hours, by), of all
-        crawls of the namespace; and `version`, another one after each change.
-
-        Written by `trawl limit` and by `exchange.lua`, where a site asked to be left alone; read by `exchange.lua`.
-        """
-        return self.limits
-
-    def lane_state(self, lane: str) -> str:
-        """HASH with TTL: the leased requests of a lane: `tat` (token bucket, ms), `times` of the last requests with their
-        distance `apart` and `base` (`tat` before them), `until` (ms before which nothing is sent), `step` and `asked` of the
-        last wait, `quotas`
-        (windows, ms), `refusals` since `refused_since`, `slowed` (1/s, with `slowed_at`, `slowed_top` and
-        `slowed_return`), `robots_rate` (1/s, with `robots_of` and `robots_at`), `<window, ms>:<bucket>` -> requests.
-
-        Written and read by `exchange.lua`, the rate by `robots_store.lua`; read by `trawl limit`.
-        """
-        return lane_state_key(self.limits, lane)
-
-    def older_limits(self) -> str:
-        """STRING with TTL: when Redis was seen to have come back with an older state (ms): up to a second of what was sent is not
-        in it, so lanes wait.
-
-        Written and read by `exchange.lua` (`lib/pacing.lua`).
-        """
-        return f"{self.limits}#older"
-
-    def lane_busy(self, lane: str) -> str:
-        """ZSET with TTL: leases of a lane that has a limit of concurrency. Score = time (Redis, ms) at which one is forgotten.
-
-        Written and read by `exchange.lua`; read by `trawl limit`.
-        """
-        return lane_busy_key(self.limits, lane)
-
-    def lane_turns(self, lane: str) -> str:
-        """HASH with TTL: crawls that have requests for one lane -> since when each waits for its turn and when it asked (ms).
-
-        Written and read by `exchange.lua` and `lane_permit.lua` (`lib/pacing.lua`).
-        """
-        return f"{lane_state_key(self.limits, lane)}:turns"
-
-    def robots(self) -> str:
-        """ZSET: origins (scheme, host, port) whose robots.txt is kept, for all crawls of the namespace. Score = time (Redis, ms)
-        at which it was fetched; at most 20,000, and 64 MiB in all.
-
-        Written and read by `robots_store.lua`.
-        """
-        return f"{self.limits.removesuffix(':limits')}:robots"
-
-    def robots_file(self, origin: str) -> str:
-        """HASH: robots.txt of one origin (`kind`, `body` compressed, `version`, `etag`, `modified`, `rate`, `until`), and the
-        process that fetches it now (`claim`).
-
-        Written by `robots_ask.lua` and `robots_store.lua`; read by crawlers, each file twice a minute while its site is crawled.
-        """
-        return f"{self.robots()}:{origin}"
-
-    def robots_bytes(self) -> str:
-        """STRING: bytes of all these files.
-
-        Written and read by `robots_store.lua`.
-        """
-        return f"{self.robots()}-bytes"
-
     def validators(self) -> str:
         """HASH with TTL: validators of pages (digest of the URL -> msgpack of `ETag`, `Last-Modified`, digest of the body), at
         most CONDITIONAL_MAX_URLS with the next one.
@@ -269,15 +240,6 @@ class CrawlKeys(StartTaskKeys, ItemKeys):
         """
         return f"{self.requests}:validators:older"
 
-    def dead(self) -> str:
-        """LIST: DEAD requests and start tasks, as one line of JSON (`at_ms`, `kind`, `reason`, `score`, of a start task
-        `key`) and the payload; kept until replayed or purged.
-
-        Written by `exchange.lua`; read by the inspector and by `trawl dead`, which takes them out by `dead_replay.lua` and
-        `dead_purge.lua`.
-        """
-        return f"{self.requests}:dead"
-
     def holds(self) -> str:
         """HASH: an operator's holds (`spider`, `site:<name>`, and for the whole fleet `fleet`, `fleet:site:<name>`), and the
         breaker of a site (`fleet:breaker:<site>`) -> JSON with word, at, by, reason; and `version`, which each change replaces.
@@ -286,34 +248,6 @@ class CrawlKeys(StartTaskKeys, ItemKeys):
         Written by `hold.lua`; read by `exchange.lua`, which sends them to a crawler with another version, and by `trawl status`.
         """
         return f"{self.requests}:holds"
-
-    def parked(self) -> str:
-        """HASH: how many entries each lot of parked requests or start tasks has (`requests:<site>`, `tasks:<site>` -> number).
-
-        Written by `exchange.lua`; read by it, and when a queue is deleted.
-        """
-        return f"{self.requests}:parked"
-
-    def parked_lot(self, lot: str) -> str:
-        """LIST: requests, or start tasks, of a site that is held, oldest first; each as its lease was: `<kind><score>|<member>`.
-
-        Written and read by `exchange.lua`, which puts them back when the site is not held any more.
-        """
-        return f"{self.requests}:parked:{lot}"
-
-    def foreign_requests(self) -> str:
-        """ZSET or LIST: requests of scrapy-redis that wait to be imported, as it stored them.
-
-        Written and read by `trawl migrate scrapy-redis` (`set_aside.lua`, `import_requests.lua`).
-        """
-        return f"{self.requests}:scrapy-redis"
-
-    def foreign_fingerprints(self) -> str:
-        """SET: fingerprints of scrapy-redis (40 hex digits) that wait to be imported.
-
-        Written and read by `trawl migrate scrapy-redis` (`set_aside.lua`).
-        """
-        return f"{self.dupefilter}:scrapy-redis"
 
     def stats_hash(self) -> str:
         """HASH: Scrapy's stats over all processes: sums, maxima, minima; `start_time` of the first one; of a crawl whose last
@@ -330,3 +264,99 @@ class CrawlKeys(StartTaskKeys, ItemKeys):
         Written by `exchange.lua`, removed by it and by `expire_owner.lua`; read by people.
         """
         return f"{self.stats}:{owner}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrawlRecord(JsonRecord):
+    """The record that a crawler of a service writes when its crawl begins."""
+
+    spider: str
+    keys: CrawlKeys
+    consumer: str = ""
+    """The part of the fleet that consumes its items from the item stream; "": none, they are the user's to consume."""
+    max_items: int = 0
+    """Items, waiting and refused, from which on its crawlers start no page; 0: any number."""
+    max_item_bytes: int = 0
+    """The same as memory of Redis in bytes; 0: any."""
+    metrics: dict[str, str] = field(default_factory=dict)
+    """Its stats that are metrics, as the project's settings name them (`workers.process.stat_metrics`); the version before reads
+    the kind of each.
+    """
+    schemes: tuple[str, ...] = ()
+    """Schemes of URLs that it fetches in addition to http and https."""
+    at: float = 0.0
+    """Time of the record, epoch s."""
+
+    @classmethod
+    def from_json(cls, text: bytes | str) -> Self:
+        """Read what `to_json` wrote, here or in a newer version. Raises ValueError for anything else."""
+        record = super().from_json(text)
+        keys = record.keys
+        if not all((keys.requests, keys.dupefilter, keys.start_urls, keys.items, keys.stats, *keys.more_start_urls)):
+            raise ValueError("an empty key")
+        return record
+
+
+class CrawlRecords:
+    """The records of one fleet, by spider. Methods raise `redis.RedisError` when Redis does not answer.
+
+    A record that cannot be read counts as none: the default keys are looked at then.
+    """
+
+    def __init__(self, client: redis.Redis, keys: NamespaceKeys | None = None) -> None:
+        self._client = client
+        self._key = (keys or NamespaceKeys()).crawls()
+
+    def write(self, record: CrawlRecord) -> None:
+        """Store the record of a crawler with a slot in place of an older one. Holds stay, at the new keys."""
+        before = self.keys_of(record.spider).holds()
+        if before != record.keys.holds():
+            with suppress(redis.ResponseError):  # a cluster keeps them in different slots; the fleet's own holds are spread again
+                self._client.copy(before, record.keys.holds())  # unless there are holds
+        self._client.hset(self._key, record.spider, record.to_json())
+
+    def suggest(self, record: CrawlRecord) -> None:
+        """Store the record of a crawler without a slot, unless there is one."""
+        self._client.hsetnx(self._key, record.spider, record.to_json())
+
+    def all(self) -> dict[str, CrawlRecord]:
+        """Return every record: one for each service that ever had a crawler."""
+        return readable(hash_at(self._client, self._key), crawl_record_of)
+
+    def some(self, spiders: Iterable[str]) -> dict[str, CrawlRecord]:
+        """Return the records of these services, in one round trip; without those that no crawler has written."""
+        names, found = list(spiders), list[Any]()
+        try:
+            found = cast("list[Any]", self._client.hmget(self._key, names)) if names else []
+        except redis.ResponseError as error:
+            if not is_foreign(error):
+                raise
+        fields = {name.encode(): as_bytes(raw) for name, raw in zip(names, found, strict=False) if raw is not None}
+        return readable(fields, crawl_record_of)
+
+    def of(self, spider: str) -> CrawlRecord | None:
+        """Return the record of one service; None where no crawler has written one."""
+        return self.some([spider]).get(spider)
+
+    def keys_of(self, spider: str) -> CrawlKeys:
+        """Return the keys of one service: as recorded, else the default ones."""
+        return self.keys_of_all([spider])[spider]
+
+    def keys_of_all(self, spiders: Iterable[str]) -> dict[str, CrawlKeys]:
+        """Return the keys of several services, in one round trip."""
+        names = list(spiders)
+        records = self.some(names)
+        return {name: records[name].keys if name in records else CrawlKeys.for_spider(name) for name in names}
+
+
+def keys_in(client: redis.Redis, spider: str) -> CrawlKeys:
+    """Return the keys of a service in the fleet of this Redis: as its crawlers recorded them, else the default ones."""
+    return CrawlRecords(client).keys_of(spider)
+
+
+@lru_cache(maxsize=1024)
+def crawl_record_of(name: str, raw: bytes) -> CrawlRecord:  # noqa: ARG001 - the form of what reads a field
+    """Return the record of a service; cached, as frequent readers such as the exporter find the same line each time. Raises
+    ValueError.
+    """
+    return CrawlRecord.from_json(raw)

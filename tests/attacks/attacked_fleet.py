@@ -16,7 +16,7 @@ import redis
 
 from forums import FORUM_LIST
 from forums.scheduling.seeding import seed
-from redis_components.admin.inspector import keys_in
+from redis_components.keys import keys_in
 from redis_components.server.untrusted_values import server_time
 from redis_components.start_tasks.seeding import pending
 from tests.attacks.two_sites import SITE_FILE

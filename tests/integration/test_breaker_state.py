@@ -28,10 +28,9 @@ from forums.spiders.forum_detail import ForumDetailSpider
 from forums.state.keys import ForumFleetKeys, ForumState
 from monitoring.forums import pages
 from monitoring.pages.views import Reading
-from redis_components.admin.inspector import keys_in
 from redis_components.frontier import holds
 from redis_components.frontier.holds import Hold, HoldKind, why_not_seeded
-from redis_components.keys import CrawlKeys, limits_key
+from redis_components.keys import CrawlKeys, keys_in, limits_key
 from redis_components.politeness import limits
 from redis_components.politeness.limits import LaneLimits
 from redis_components.server.untrusted_values import server_time

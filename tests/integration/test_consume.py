@@ -14,9 +14,8 @@ import pytest
 import redis
 import sqlalchemy as sa
 
-from redis_components.admin.inspector import CrawlRecord, CrawlRecords
 from redis_components.items.stream import ItemStream
-from redis_components.keys import CrawlKeys
+from redis_components.keys import CrawlKeys, CrawlRecord, CrawlRecords
 from tests.support import warm_start
 from tests.support.processes import wait_until
 from tests.support.trawl_command import Trawl, commands, one_line

@@ -9,10 +9,9 @@ from forums.overview import forum_sites
 from forums.state.keys import ForumCrawlKeys, ForumState, ForumStates
 from monitoring.metrics.exposition import text_of
 from monitoring.source import ANSWER_S, Source
-from redis_components.admin.inspector import CrawlRecord, CrawlRecords
 from redis_components.errors import ConfigError
 from redis_components.frontier.messages import StatChange
-from redis_components.keys import CrawlKeys
+from redis_components.keys import CrawlKeys, CrawlRecord, CrawlRecords
 from tests.support.owner import Owner
 from tests.support.redis_server import RedisServer
 from workers.state.keys import FleetKeys

@@ -14,9 +14,8 @@ import redis
 from cli.main import main
 from forums.sites import load_all
 from forums.sites.http.politeness import is_on_trial, is_public_name, write_limits
-from redis_components.admin.inspector import CrawlRecord, CrawlRecords
 from redis_components.errors import ConfigError
-from redis_components.keys import CrawlKeys, limits_key
+from redis_components.keys import CrawlKeys, CrawlRecord, CrawlRecords, limits_key
 from redis_components.politeness import limits
 from redis_components.politeness.limits import (
     BY_FILE,

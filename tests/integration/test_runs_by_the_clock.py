@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from redis_components.admin.inspector import CrawlRecords
+from redis_components.keys import CrawlRecords
 from tasks.app import app
 from tasks.beat.leader import LeaderScheduler
 from tests.support.faked_clock import RedisWithClock, needs_compiler

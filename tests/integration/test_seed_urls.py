@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from redis_components.admin.inspector import CrawlRecord, CrawlRecords
-from redis_components.keys import CrawlKeys
+from redis_components.keys import CrawlKeys, CrawlRecord, CrawlRecords
 from redis_components.start_tasks.seeding import CHUNK, Pushed, push_urls
 from tasks.jobs import seed_urls as seed_urls_task
 from tests.support.plain_project import plain_fleet

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from redis_components.admin.inspector import CrawlRecords, snapshot
+from redis_components.admin.inspector import snapshot
+from redis_components.keys import CrawlRecords
 from tests.support.items import post, wire
 from tests.support.plain_project import KNOWS_THE_FLEET, PlainFleet, plain_fleet
 from tests.support.processes import wait_until

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from redis_components.admin.inspector import CrawlRecord, CrawlRecords, snapshot
-from redis_components.keys import CrawlKeys
+from redis_components.admin.inspector import snapshot
+from redis_components.keys import CrawlKeys, CrawlRecord, CrawlRecords
 from tests.support.plain_project import PlainFleet, plain_fleet
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer

@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from redis_components.admin.inspector import CrawlRecords, snapshot
-from redis_components.keys import CrawlKeys
+from redis_components.admin.inspector import snapshot
+from redis_components.keys import CrawlKeys, CrawlRecords
 from tests.support.plain_project import PlainFleet, plain_fleet
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from redis_components.admin.inspector import CrawlRecords
+from redis_components.keys import CrawlRecords
 from tests.support.plain_project import PlainFleet, plain_fleet
 
 pytestmark = pytest.mark.usefixtures("no_process_left")

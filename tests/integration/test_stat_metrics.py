@@ -8,9 +8,8 @@ import redis
 
 from monitoring.metrics.exposition import text_of
 from monitoring.source import Source
-from redis_components.admin.inspector import CrawlRecord, CrawlRecords
 from redis_components.frontier.messages import StatChange
-from redis_components.keys import CrawlKeys
+from redis_components.keys import CrawlKeys, CrawlRecord, CrawlRecords
 from tests.support.owner import Owner
 from tests.support.plain_project import plain_fleet
 from tests.support.processes import wait_until

@@ -10,9 +10,8 @@ from datetime import UTC, datetime, timedelta
 from forums.records import FORUM_WRITER
 from forums.state.database_state import PublicationDelays
 from forums.state.keys import ForumState, ForumStates
-from redis_components.admin.inspector import CrawlRecord, CrawlRecords
 from redis_components.frontier.holds import HoldKind
-from redis_components.keys import CrawlKeys
+from redis_components.keys import CrawlKeys, CrawlRecord, CrawlRecords
 from tests.support.owner import Owner
 from tests.support.redis_server import RedisServer
 from workers.fleet.holds import Target, hold, resume

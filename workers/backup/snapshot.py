@@ -15,9 +15,8 @@ from typing import Any, TypeVar
 
 import redis
 
-from redis_components.admin.inspector import CrawlRecords, crawl_record_of
 from redis_components.errors import TrawlError
-from redis_components.keys import CrawlKeys, limits_key
+from redis_components.keys import CrawlKeys, CrawlRecords, crawl_record_of, limits_key
 from redis_components.server.names import fleet_namespace, literal
 from redis_components.server.untrusted_values import as_bytes, as_text, readable
 from workers.state.keys import FleetKeys, fixed_keys

@@ -14,10 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from redis_components.admin.inspector import CrawlRecord
 from redis_components.embedded import data_dir
 from redis_components.errors import ConfigError, did_you_mean
-from redis_components.keys import CrawlKeys
+from redis_components.keys import CrawlKeys, CrawlRecord
 from workers.application import application
 from workers.environment.declaration import settings_module
 

@@ -24,7 +24,7 @@ from redis_components import defaults
 from redis_components.connection import connect, from_settings, name_of, names_redis
 from redis_components.errors import ConfigError
 from redis_components.frontier.stock import shared_clock
-from redis_components.keys.crawl import filled
+from redis_components.keys import filled
 from redis_components.pipelines import RedisPipeline, default_serialize
 from redis_components.scheduler import Scheduler
 from redis_components.scrapy_glue.engine import ForCrawler

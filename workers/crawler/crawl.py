@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from scrapy.settings import Settings
 
-    from redis_components.admin.inspector import CrawlRecord
+    from redis_components.keys import CrawlRecord
 
 
 REAP_S = 1.0

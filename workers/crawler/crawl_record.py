@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy import Spider
 
-from redis_components.admin.inspector import CrawlRecord
+from redis_components.keys import CrawlRecord
 from redis_components.scrapy_glue.engine import keys_of, known_frontier
 from redis_components.server.names import crawl_name
 from redis_components.spiders import RedisMixin

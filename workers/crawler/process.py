@@ -22,10 +22,10 @@ import redis
 from scrapy import Spider
 from scrapy.settings import Settings
 
-from redis_components.admin.inspector import CrawlRecords
 from redis_components.connection import connect
 from redis_components.embedded import redis_url
 from redis_components.frontier.config import FrontierConfig
+from redis_components.keys import CrawlRecords
 from redis_components.server.names import fleet_namespace, namespace_of
 from redis_components.setting_values import number_of
 from workers.logs.slot_log import OwnLog, SlotLog

@@ -19,12 +19,11 @@ from pathlib import Path
 import redis
 
 from redis_components import defaults
-from redis_components.admin.inspector import CrawlRecord, CrawlRecords
 from redis_components.connection import connect
 from redis_components.embedded import data_dir
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.items.stream import ItemStream, Lock, new_token
-from redis_components.keys import CrawlKeys
+from redis_components.keys import CrawlKeys, CrawlRecord, CrawlRecords
 from redis_components.server import fleet_file
 from redis_components.server.printable import masked
 from redis_components.server.signing import signing_is_on

@@ -18,10 +18,10 @@ from dataclasses import dataclass, replace
 
 import redis
 
-from redis_components.admin.inspector import keys_in
 from redis_components.errors import ConfigError, OnHold, did_you_mean
 from redis_components.frontier import holds
 from redis_components.frontier.holds import BREAKER, FLEET, SERVICE, SITE, SPIDER, Hold, HoldKind, why_not_seeded
+from redis_components.keys import keys_in
 from redis_components.server.untrusted_values import server_time
 from workers.application import application
 from workers.state.holds import FleetHolds, Held

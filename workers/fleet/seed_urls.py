@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import redis
 
-from redis_components.admin.inspector import CrawlRecords
 from redis_components.errors import ConfigError, unknown_name
-from redis_components.keys import CrawlKeys
-from redis_components.keys.crawl import filled
+from redis_components.keys import CrawlKeys, CrawlRecords, filled
 from redis_components.server.names import fleet_namespace, prefixed
 from redis_components.start_tasks.seeding import WEB, Pushed, push_urls
 from workers.consumers.targets import Target

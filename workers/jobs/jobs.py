@@ -19,9 +19,9 @@ from typing import Any
 import redis
 
 from redis_components import defaults
-from redis_components.admin.inspector import CrawlRecord, CrawlRecords, CrawlSnapshot, snapshot, total_of
+from redis_components.admin.inspector import CrawlSnapshot, snapshot, total_of
 from redis_components.errors import ConfigError, did_you_mean
-from redis_components.keys import CrawlKeys
+from redis_components.keys import CrawlKeys, CrawlRecord, CrawlRecords
 from redis_components.server.names import LONGEST, fleet_namespace, is_name, service_name
 from redis_components.server.untrusted_values import server_time
 from redis_components.start_tasks.seeding import push_urls

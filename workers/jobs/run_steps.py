@@ -14,8 +14,9 @@ from typing import Any
 
 import redis
 
-from redis_components.admin.inspector import CrawlRecords, snapshot
+from redis_components.admin.inspector import snapshot
 from redis_components.errors import ConfigError
+from redis_components.keys import CrawlRecords
 from redis_components.server.untrusted_values import as_text, server_time
 from workers.consumers.run_files import end_member, member_settings
 from workers.state.group_runs import RUN, GroupRun, GroupRuns, Member, RunState, Verdict, counted, quota_lane

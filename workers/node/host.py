@@ -21,11 +21,12 @@ from pathlib import Path
 import psutil
 import redis
 
-from redis_components.admin.inspector import expire_owner, keys_in
+from redis_components.admin.inspector import expire_owner
 from redis_components.connection import connect
 from redis_components.embedded import data_dir
 from redis_components.embedded.files import private_folder
 from redis_components.errors import TrawlError
+from redis_components.keys import keys_in
 from redis_components.server.names import node_name, service_name, slot_number
 from workers.deploy.folder import keep_folder
 from workers.deploy.project_wheel import BuildFailed

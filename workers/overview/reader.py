@@ -17,11 +17,11 @@ import redis
 
 from redis_components.admin import health
 from redis_components.admin.health import RedisMemory, memory_of
-from redis_components.admin.inspector import CrawlRecord, CrawlRecords, CrawlSnapshot, snapshots, sums
+from redis_components.admin.inspector import CrawlSnapshot, snapshots, sums
 from redis_components.admin.lanes import look
 from redis_components.errors import ConfigError
 from redis_components.frontier.holds import HoldKind
-from redis_components.keys import CrawlKeys, limits_key
+from redis_components.keys import CrawlKeys, CrawlRecord, CrawlRecords, limits_key
 from redis_components.server.printable import in_words
 from workers.application import application
 from workers.fleet.consumers import without_consumer

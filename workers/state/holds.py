@@ -18,7 +18,6 @@ from typing import ClassVar
 import msgspec
 import redis
 
-from redis_components.admin.inspector import CrawlRecords
 from redis_components.frontier import holds
 from redis_components.frontier.holds import (
     BREAKER,
@@ -32,6 +31,7 @@ from redis_components.frontier.holds import (
     HoldKind,
     parsed,
 )
+from redis_components.keys import CrawlRecords
 from redis_components.server.untrusted_values import Count, Epoch, RecordStore, answers_of, as_bytes
 from workers.state.keys import FleetKeys
 

@@ -16,9 +16,8 @@ from typing import Any
 
 import redis
 
-from redis_components.admin.inspector import crawl_record_of
 from redis_components.frontier.holds import VERSION, Hold
-from redis_components.keys import CrawlKeys
+from redis_components.keys import CrawlKeys, crawl_record_of
 from redis_components.server.untrusted_values import (
     WrongValue,
     as_bytes,

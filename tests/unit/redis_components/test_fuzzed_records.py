@@ -17,10 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from redis_components.admin.inspector import crawl_record_of
 from redis_components.codec import values
 from redis_components.errors import CodecError
 from redis_components.frontier.holds import Hold
+from redis_components.keys import crawl_record_of
 from redis_components.start_tasks.seeding import BadStartTask, read
 from tasks.guard.transport import fault_of_container
 from tasks.guard.worker import fault_of_command, fault_of_task

@@ -11,10 +11,9 @@ import msgspec
 import pytest
 import redis
 
-from redis_components.admin.inspector import CrawlRecord
 from redis_components.errors import ConfigError
 from redis_components.frontier.holds import Hold, HoldKind
-from redis_components.keys import CrawlKeys
+from redis_components.keys import CrawlKeys, CrawlRecord
 from redis_components.politeness import limits
 from redis_components.politeness.limits import LaneLimits
 from redis_components.server.untrusted_values import JsonRecord

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from forums.records import FORUM_WRITER
-from redis_components.admin.inspector import CrawlRecord
-from redis_components.keys import CrawlKeys
+from redis_components.keys import CrawlKeys, CrawlRecord
 from workers.consumers.targets import streams_of
 
 TRAWLS = {"SCRAPY_SETTINGS_MODULE": "workers.settings"}
