@@ -115,6 +115,7 @@ def test_crawlers_are_routed_to_the_nodes_that_serve_them() -> None:
 def run(code: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
     return warm_start.run(
         [sys.executable, "-W", "error", *code],
+        family="celery",
         cwd=ROOT,
         env={**os.environ, **environment},
         capture_output=True,
