@@ -17,31 +17,23 @@ from redis_components.politeness import limits
 from workers.application import application
 from workers.fleet.holds import known_site, who
 
-Site = Annotated[
-    str | None, typer.Argument(metavar="SITE", help="The name of a site file, a host or a domain with its subdomains.")
-]
-Rate = Annotated[float | None, typer.Option(metavar="N", help="Requests per second.")]
-Burst = Annotated[int, typer.Option(metavar="N", help="Requests that may be sent at once after a pause.")]
-Concurrency = Annotated[int | None, typer.Option(metavar="N", help="Requests at a time.")]
-Weight = Annotated[int | None, typer.Option(metavar="N", help="Requests that it gets where another limited site gets one.")]
-PerHour = Annotated[int | None, typer.Option(metavar="N", help="Requests in any hour.")]
-PerDay = Annotated[int | None, typer.Option(metavar="N", help="Requests in any 24 hours.")]
-Quiet = Annotated[
-    str | None, typer.Option(metavar="HOURS", help='Nothing is sent in these, as "01:00-06:00 Europe/Berlin" (else UTC).')
-]
-Remove = Annotated[bool, typer.Option("--remove", help="Remove the site's limits; the site file sets its own again.")]
-
 
 def limit(
-    site: Site = None,
-    rate: Rate = None,
-    burst: Burst = 1,
-    concurrency: Concurrency = None,
-    weight: Weight = None,
-    per_hour: PerHour = None,
-    per_day: PerDay = None,
-    quiet: Quiet = None,
-    remove: Remove = False,
+    site: Annotated[
+        str | None, typer.Argument(metavar="SITE", help="The name of a site file, a host or a domain with its subdomains.")
+    ] = None,
+    rate: Annotated[float | None, typer.Option(metavar="N", help="Requests per second.")] = None,
+    burst: Annotated[int, typer.Option(metavar="N", help="Requests that may be sent at once after a pause.")] = 1,
+    concurrency: Annotated[int | None, typer.Option(metavar="N", help="Requests at a time.")] = None,
+    weight: Annotated[
+        int | None, typer.Option(metavar="N", help="Requests that it gets where another limited site gets one.")
+    ] = None,
+    per_hour: Annotated[int | None, typer.Option(metavar="N", help="Requests in any hour.")] = None,
+    per_day: Annotated[int | None, typer.Option(metavar="N", help="Requests in any 24 hours.")] = None,
+    quiet: Annotated[
+        str | None, typer.Option(metavar="HOURS", help='Nothing is sent in these, as "01:00-06:00 Europe/Berlin" (else UTC).')
+    ] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove the site's limits; the site file sets its own again.")] = False,
     as_json: AsJson = False,
 ) -> int:
     """Limit the requests that all crawlers together send to a site. Without options: show what each site gets now.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
 from redis_components.admin.health import Problem
@@ -58,7 +58,11 @@ class FleetScreen:
         if view.nodes:
             rows = in_trouble_first(view.nodes, view.now)
             yield from (Text(""), FittedTable(node_columns(view.now), rows, most=few))
-        yield from (Text(""), *_standing(view), *_details(view))
+        yield from (Text(""), *_standing(view))
+        if view.sites.in_trouble:
+            yield from (Text(""), sites_table(view.sites, view.now))
+        if view.errors:
+            yield from (Text(""), errors_table(view))
 
 
 def calm_line(state: str) -> Text:
@@ -166,18 +170,6 @@ def _standing(view: Overview) -> Iterator[Text]:
         yield Text.assemble(("limits  ", "bold"), f"{line}: trawl limit")
     if view.roll and view.roll.state is RollState.ROLLING:
         yield Text(f"roll {view.roll.sentence()}", style="yellow")
-
-
-def _details(view: Overview) -> Iterator[RenderableType]:
-    """Yield the details of the problems, then the last errors."""
-    if view.sites.in_trouble:
-        yield _spaced(sites_table(view.sites, view.now))
-    if view.errors:
-        yield _spaced(errors_table(view))
-
-
-def _spaced(part: RenderableType) -> RenderableType:
-    return Group(Text(""), part)
 
 
 def errors_table(view: Overview) -> FittedTable:
