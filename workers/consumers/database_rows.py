@@ -228,19 +228,13 @@ class DatabaseRows(Sink):
         others = [name for name in row if name != self._key]
         if not self._key:
             return sa.insert(table)
-        match self._engine.dialect.name:
-            case "postgresql" | "sqlite" as name:
-                made: Any = (postgresql.insert if name == "postgresql" else sqlite.insert)(table)
-                if not others:
-                    return made.on_conflict_do_nothing(index_elements=[self._key])
-                return made.on_conflict_do_update(index_elements=[self._key], set_={n: made.excluded[n] for n in others})
-            case "mysql" | "mariadb":
-                into = mysql.insert(table)
-                return into.on_duplicate_key_update({n: into.inserted[n] for n in others or [self._key]})
-            case name:
-                raise ConfigError(
-                    f"--key: {name} has no upsert that Trawl knows: leave it out, or take PostgreSQL, MySQL or SQLite"
-                )
+        if self._engine.dialect.name in MYSQL:
+            into = mysql.insert(table)
+            return into.on_duplicate_key_update({n: into.inserted[n] for n in others or [self._key]})
+        made: Any = (postgresql.insert if self._engine.dialect.name == "postgresql" else sqlite.insert)(table)
+        if not others:
+            return made.on_conflict_do_nothing(index_elements=[self._key])
+        return made.on_conflict_do_update(index_elements=[self._key], set_={n: made.excluded[n] for n in others})
 
 
 def _engine(url: sa.URL) -> sa.Engine:

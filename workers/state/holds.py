@@ -31,8 +31,8 @@ from redis_components.frontier.holds import (
     HoldKind,
     parsed,
 )
-from redis_components.keys import CrawlRecords
-from redis_components.server.untrusted_values import Count, Epoch, RecordStore, answers_of, as_bytes
+from redis_components.keys import CrawlKeys, CrawlRecords
+from redis_components.server.untrusted_values import Count, Epoch, RecordStore, answers_of
 from workers.state.keys import FleetKeys
 
 
@@ -77,16 +77,10 @@ class FleetHolds:
         """Bring what holds for the fleet, which `fields` has where it is known, into the crawls of these services; returns those
         that were changed. Safe to repeat.
         """
-        crawls = CrawlRecords(self._client, self._keys).keys_of_all(services)
-        wanted = _for_crawls(self.fields() if fields is None else fields)
-        with self._client.pipeline(transaction=False) as pipe:
-            for keys in crawls.values():
-                pipe.hgetall(keys.holds())
-            found = answers_of(pipe)
-        changed = []
-        for (service, keys), raw in zip(crawls.items(), found, strict=True):
+        wanted, changed = _for_crawls(self.fields() if fields is None else fields), []
+        for service, (keys, entries) in self._of_crawls(services).items():
             copies = (FLEET_SITE, FLEET_BREAKER)
-            present = {name: hold for name, hold in parsed(raw or {}).items() if name == FLEET or name.startswith(copies)}
+            present = {name: hold for name, hold in entries.items() if name == FLEET or name.startswith(copies)}
             changes: dict[str, Hold | None] = {name: None for name in present if name not in wanted}
             changes |= {name: hold for name, hold in wanted.items() if present.get(name) != hold}
             if changes and holds.change(self._client, keys, changes):
@@ -96,14 +90,18 @@ class FleetHolds:
     def all(self, services: Iterable[str]) -> list[Held]:
         """Return all holds of the fleet and of the crawls of these services, the widest first."""
         found = [held for name, hold in sorted(self.fields().items()) if (held := _held_in_fleet(name, hold))]
-        crawls = CrawlRecords(self._client, self._keys).keys_of_all(services)
-        pipe = self._client.pipeline(transaction=False)
-        for keys in crawls.values():
-            pipe.hgetall(keys.holds())
-        for service, fields in zip(crawls, answers_of(pipe), strict=True):
-            entries = parsed({as_bytes(name): as_bytes(raw) for name, raw in (fields or {}).items()})
+        for service, (_, entries) in self._of_crawls(services).items():
             found += [held for name, hold in sorted(entries.items()) if (held := _held_in_crawl(service, name, hold))]
         return sorted(found, key=lambda held: (bool(held.service), bool(held.site), held.service))
+
+    def _of_crawls(self, services: Iterable[str]) -> dict[str, tuple[CrawlKeys, dict[str, Hold]]]:
+        """Return the keys and the holds of the crawls of these services."""
+        crawls = CrawlRecords(self._client, self._keys).keys_of_all(services)
+        with self._client.pipeline(transaction=False) as pipe:
+            for keys in crawls.values():
+                pipe.hgetall(keys.holds())
+            found = answers_of(pipe)
+        return {service: (keys, parsed(raw or {})) for (service, keys), raw in zip(crawls.items(), found, strict=True)}
 
 
 def _for_crawls(fields: Mapping[str, Hold]) -> dict[str, Hold]:
