@@ -19,7 +19,7 @@ from forum_reader.page.page_kind import is_same_thing
 from forum_reader.reading.parse_body import markup_root
 from forum_reader.reading.xml_body import xml_of
 
-from .address_shape import target_of
+from .address_shape import address_of, target_of
 from .element_selectors import NAME, class_selectors, has_class
 
 if TYPE_CHECKING:
@@ -111,8 +111,7 @@ _NEXT_NAME = re.compile(r"next|right|forward|older", re.IGNORECASE)
 def second_page(response: TextResponse) -> str | None:
     """Return the path of this page's second page, with `{page}` for the number, from a link with the text 2, or with rel=next."""
     for link in Selector(text=response.text, type="html").xpath("//a[@href][normalize-space() = '2' or @rel = 'next']"):
-        parts = urlsplit(urljoin(response.url, link.attrib["href"].strip()))
-        address = parts.path + (f"?{parts.query}" if parts.query else "")
+        address = address_of(urljoin(response.url, link.attrib["href"].strip()))
         if match := _PAGE.search(address):
             return f"{address[: match.end(1)]}{{page}}{address[match.end() :]}"
     return None

@@ -102,16 +102,12 @@ def _names_by(
 
 def is_byline(text: str) -> bool:
     """Return True if a text names an author and a date: `Asked by ida on 3 March 2019`."""
-    return len(text) <= DATE_LONGEST and bool(_after_by([" ".join(text.split())], 0))
-
-
-def _after_by(texts: list[str], k: int) -> str | None:
-    return named_after_by(texts[k])
+    return len(text) <= DATE_LONGEST and bool(named_after_by(" ".join(text.split())))
 
 
 def _by_parts(texts: list[str], k: int) -> str | None:
     """Read the name behind `by`, in the same text or the next one: `by <b>ida</b> on 3 March`."""
-    return _after_by(texts, k) or _after_label(texts, k)
+    return named_after_by(texts[k]) or _after_label(texts, k)
 
 
 def named_after_by(text: str) -> str | None:

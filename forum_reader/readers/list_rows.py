@@ -51,9 +51,6 @@ def are_listed(learned: PostPattern, tree: PageTree) -> bool:
         return False  # links to the author's other posts
     if not sure and 2 * title < text and 2 * sum(post.text.partition("\n")[0] in titles for post in posts) < len(posts):
         return False
-    names = {post.author for post in posts}
-    if 2 * sum(tree.string(i) in names for i in links) >= len(links) and len(names) < _TITLED * len(posts):
-        return False
     blocks, rows = [(block.start, block.end) for block in fields.paths.blocks], rows_of(tree, links)
     return _overlapping(rows, blocks) >= _TITLED * len(rows) and _overlapping(blocks, rows) >= _TITLES * len(blocks)
 

@@ -14,6 +14,7 @@ import regex
 
 from forum_reader.definition import load
 from forum_reader.errors import UnreadablePage
+from forum_reader.page.page_address import host_of
 from forum_reader.reading.parse_body import Budget
 
 from .page_marks import PageMarks, Recognise, compiled_mark
@@ -256,17 +257,12 @@ def _base(marks: Recognise, response: TextResponse, page: PageMarks) -> str:
     """Return the forum's root, from the first link to the page's own host that matches `base`."""
     if marks.base == "/":
         return urljoin(response.url, "/").rstrip("/")
-    here = _host(response.url)
+    asked = urlsplit(response.url)
     for match in _found(marks.base or "", _lines_with(page.addresses(), marks.base or "")):
         found: str = urljoin(response.url, match[1] or ".")
-        if _host(found) == here:  # a page must not choose another host, nor another scheme
-            asked = urlsplit(response.url)
+        if host_of(urlsplit(found)) == host_of(asked):  # a page must not choose another host, nor another scheme
             return f"{asked.scheme}://{asked.netloc}{urlsplit(found).path}".rstrip("/")
     return base_of(response.url).rstrip("/")
-
-
-def _host(url: str) -> str:
-    return str(urlsplit(url).netloc).removeprefix("www.")
 
 
 def _lines_with(text: str, expression: str) -> str:
