@@ -148,9 +148,8 @@ def _ask_readers(page: _Page) -> None:
     words = max(1, page.tree.chars[-1] - page.tree.link_chars[-1])
     if "schema.org" in page.html:
         found[Reader.SCHEMA_ORG], page.comments = marked_posts(_scripts(page.root), page.calendar)
-    if not _are_marked_alike(found, page.frame.title or ""):
-        page.marks = find_marks(page.tree)
-        page.learned = inferred(page.tree, page.marks, page.calendar)
+    page.marks = find_marks(page.tree)
+    page.learned = inferred(page.tree, page.marks, page.calendar)
     if page.learned is not None:
         found[Reader.LEARNED] = page.learned.posts
         if Reader.PROFILE in found:  # a style may show dates where its profile does not look for them
@@ -238,15 +237,6 @@ def _is_enough(page: _Page, words: int) -> bool:
     if len(posts) > 1 and 0 <= marked - len(posts) <= 1:
         return True
     return (marked == 1 or len(posts) > 1) and marked <= len(posts) and has_all_posts(posts, page.own.ids, words)
-
-
-def _are_marked_alike(found: dict[Reader, tuple[SeenPost, ...]], title: str) -> bool:
-    """Return True if a profile's posts are complete, and the marks for search engines name the same. A mark of the thread as a
-    post, with the page's title for its text, does not count.
-    """
-    posts = found.get(Reader.PROFILE, ())
-    marked = [one for one in found.get(Reader.SCHEMA_ORG, ()) if one.text not in title]
-    return len(posts) >= 2 and len(marked) == len(posts) and is_complete(posts) and agreement(posts, marked) >= _NEARLY_ALL
 
 
 def _are_comments(learned: PostPattern) -> bool:
