@@ -171,23 +171,16 @@ def test_a_consumer_that_dies_at_each_of_its_steps_doubles_and_loses_no_item(
         over = next(iter(runs.all().values()))
         assert runs.swap(replace(over, state=RunState.FINISHED, ended_at=1.0, counts={"fine": 1}))
 
-        def dies(sink: RunFiles, step: str) -> None:
-            def at(*_: Any, **__: Any) -> None:
-                raise Dead
+        def dies(*_: Any, **__: Any) -> None:
+            raise Dead
 
-            monkeypatch.setattr(sink, step, at)
-
-        for step in ("settled", "_finish"):
+        for step in ("settle", "_finish"):
             sink = declared.open(redis_client)
             sink._within_s = 0.0
-            dies(sink, step)
-            if step == "settled":
-                real = stream.settle
-                monkeypatch.setattr(stream, "settle", lambda *_: (_ for _ in ()).throw(Dead))
-            with pytest.raises(Dead):
-                consume(stream, sink, stopped=lambda: False)
-            if step == "settled":
-                monkeypatch.setattr(stream, "settle", real)
+            with monkeypatch.context() as death:
+                death.setattr(stream if step == "settle" else sink, step, dies)
+                with pytest.raises(Dead):
+                    consume(stream, sink, stopped=lambda: False)
         sink = declared.open(redis_client)
         sink._within_s = 0.0
         until = time.monotonic() + 60
