@@ -110,3 +110,13 @@ def test_consumers_are_those_that_services_declare(redis_client: redis.Redis, mo
     assert without_consumer(redis_client) == ["books", "shelf"]
     redis_client.set(found["shelf"].stream(redis_client).writer_key, "a|0")
     assert without_consumer(redis_client) == ["books"]
+
+
+def test_a_target_that_an_older_trawl_knew_is_a_consumer_that_cannot_run(
+    redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAWL_FLEET", "books=0")
+    Services(redis_client).declare("books", ServiceRecord(consumer="csv:data/books.csv"))
+    assert without_consumer(redis_client) == ["books"], "trawl status shows that its items wait"
+    with pytest.raises(ConfigError, match=r"'csv:…' is not a target: write jsonl:PATH"):
+        _ = declared_consumers(redis_client)["books"].target

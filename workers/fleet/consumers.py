@@ -30,7 +30,7 @@ from redis_components.server.signing import signing_is_on
 from redis_components.server.untrusted_values import JsonRecord, RecordStore
 from workers.consumers.consume import Sink, consume, report, unlock
 from workers.consumers.run_files import RunConsumer
-from workers.consumers.targets import SinkOptions, Target, check_place, is_target, parse_target
+from workers.consumers.targets import SinkOptions, Target, check_place, parse_target
 from workers.state.group_runs import GroupRuns
 from workers.state.keys import FleetKeys
 from workers.state.services import ServiceRecord, Services
@@ -82,9 +82,11 @@ class Declared:
 
 
 def declared_consumers(client: redis.Redis) -> dict[str, Declared]:
-    """Return the consumers by service. Raises ConfigError and `redis.RedisError`."""
+    """Return the consumers by service, also of targets that an older Trawl knew, for which none runs. Raises ConfigError and
+    `redis.RedisError`.
+    """
     in_file, in_redis = services_in_file(), Services(client).all()
-    targets = {service: one for service, one in (in_file | in_redis).items() if is_target(one.consumer)}
+    targets = {service: one for service, one in (in_file | in_redis).items() if ":" in one.consumer}
     crawls = CrawlRecords(client).all() if targets else {}
     return {
         service: Declared(
