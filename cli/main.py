@@ -18,6 +18,7 @@ import os
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from typing import Annotated, Any
@@ -170,8 +171,9 @@ def _only(arguments: list[str]) -> str | None:
 
 def _complain(error: Exception) -> int:
     """Print the error in one line on standard error (with TRAWL_DEBUG=1 also its traceback); return the exit code."""
-    if variable("TRAWL_DEBUG") not in (None, "", "0"):
-        echo(traceback.format_exc().rstrip(), stderr=True)
+    with suppress(ConfigError):  # of TRAWL_DEBUG_FILE
+        if variable("TRAWL_DEBUG") not in (None, "", "0"):
+            echo(traceback.format_exc().rstrip(), stderr=True)
     if isinstance(error, TyperException):
         if line := error.format_message():  # without one typer has shown the help
             complain(f"{_one_line(line)} (trawl --help, trawl COMMAND --help)")

@@ -411,6 +411,9 @@ def test_with_trawl_debug_the_traceback_is_shown_before_the_line(trawl: Trawl, m
     assert said.code == 2
     assert said.err.startswith("Traceback")
     assert said.err.splitlines()[-1].startswith("trawl: unknown service")
+    monkeypatch.delenv("TRAWL_DEBUG")
+    monkeypatch.setenv("TRAWL_DEBUG_FILE", "/nowhere")
+    one_line(trawl("scale", "nope"), 2, "service=number")
 
 
 # export, db
