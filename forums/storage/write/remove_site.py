@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Table, and_, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, Table, and_, delete, func, inspect, select, update
+from sqlalchemy import text as sql
 
 from forums.storage.database import Database
 from forums.storage.schema import search_index
@@ -52,6 +53,8 @@ def remove_rows(database: Database, site: str) -> dict[str, int]:
     with _writing(database) as connection:
         search_index.forget(connection, site)
         connection.execute(delete(sites).where(sites.c.name == site))
+        if inspect(connection).has_table("gaps"):  # made by version 4
+            connection.execute(sql("DELETE FROM gaps WHERE site = :site"), {"site": site})
     _forget_events(database, site)
     return gone
 

@@ -38,6 +38,8 @@ def filled(database: Database, monkeypatch: pytest.MonkeyPatch) -> Database:
     with database.engine.begin() as connection:
         at_s = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
         append(connection, [Change("breaker", site, "1", "", 1, "opened", "", at=at_s) for site in ("demo", "demo2")])
+        connection.execute(text("CREATE TABLE gaps (site VARCHAR(100))"))  # as a database of version 4 has it
+        connection.execute(text("INSERT INTO gaps VALUES ('demo'), ('demo2')"))
     return database
 
 
