@@ -18,6 +18,7 @@ from lxml import etree
 from forum_reader.definition.selectors import compiled
 from forum_reader.errors import FetchFailed
 from forum_reader.reading.page_records import ListedForum
+from forum_reader.reading.parse_body import read_at
 
 from .address_shape import AddressShape
 from .boards import Open
@@ -147,7 +148,7 @@ async def static_wrapper(found: StaticPages, get: Get) -> Wrapper | None:
         if await _answers(get, recent["url"]):
             pages["recent"], missing = recent, []
     forum = ListedForum(id="all", name=group.page.frame.title or "all pages")
-    zone = zone_of(first.response.text, first.frame.language)
+    zone = zone_of(first.response.text, read_at(first.response), first.frame.language)
     return Wrapper(pages, (forum,), None, zone, "all", missing)
 
 

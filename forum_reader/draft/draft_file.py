@@ -162,7 +162,8 @@ def refuse_variables(value: Any) -> None:
 def _times(wrapper: Wrapper) -> Iterator[str]:
     yield f"language = {json.dumps(wrapper.language)}\n" if wrapper.language else '# language = "en"             # of its dates\n'
     if wrapper.time_zone:
-        yield f"time_zone = {json.dumps(wrapper.time_zone)}  # of dates that name none\n"
+        how = f"  # of dates that name none: {wrapper.time_zone.how}" if wrapper.time_zone.how else ""
+        yield f"time_zone = {json.dumps(wrapper.time_zone.name)}{how}\n"
     else:
         yield '# time_zone = "Europe/Berlin"  # of dates that name none: no page names it, UTC is assumed\n'
 

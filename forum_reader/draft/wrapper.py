@@ -1,5 +1,5 @@
 """Tables of a site file for an unknown forum, from what `explore` found, and its date conventions: language, order of day and
-month, and the time zone of dates without one, which a page names or which is the only one of its language.
+month, and the time zone of dates without one, which a page names or which is derived from its clock or its language.
 """
 
 from __future__ import annotations
@@ -8,14 +8,17 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
-from zoneinfo import available_timezones
+from zoneinfo import ZoneInfo, available_timezones
 
-from forum_reader.dates.post_calendar import order_of
+from forum_reader.dates.post_calendar import known_language, order_of
+from forum_reader.dates.read_date import DateReader
 from forum_reader.definition.selectors import compiled
 from forum_reader.fields.date_field import may_be_dates
 from forum_reader.reading.page_records import ListedForum
+from forum_reader.reading.parse_body import read_at
 
 from .address_shape import AddressShape, shape_of, target_of
 from .boards import board_field
@@ -35,8 +38,8 @@ def customs_of(site: Site, pages: Sequence[OpenedPage]) -> tuple[str | None, str
     """
     if site.pages.comments.format != "html":
         return None, None
-    named = (zone_of(page.response.text, page.frame.language) for page in pages)
-    zone = next((zone for zone in named if zone is not None), None)
+    named = (zone_of(page.response.text, read_at(page.response), page.frame.language) for page in pages)
+    zone = next((zone.name for zone in named if zone is not None), None)
     language, own = next((page.language for page in pages if page.language), None), site.language or ""
     is_other = language is not None and (order_of(language), language[:2]) != (order_of(own), own[:2])
     return language if is_other else None, zone if zone != site.time_zone else None
@@ -51,17 +54,46 @@ _OFFSET = re.compile(
     r"|\b(?:UTC|GMT)\s*([+\-−])\s*(\d{1,2}),\s*\d{4}-\d",
     re.IGNORECASE,
 )
+_CLOCK = re.compile(
+    r"(?:it is currently|current (?:date|time)[a-z /]{0,10}|time (?:is )?now(?: is)?|(?:当前|现在|當前|現在)(?:时间|時間)是?|"
+    r"現在の?(?:日時|時刻)|현재 ?시[간각]|aktuelle zeit|aktuelles datum|aktuell ist es|heure actuelle|"
+    r"nous sommes actuellement(?: le)?|"
+    r"hora actual|ora (?:attuale|corrente)|текущее время|aktualny czas|obecny czas|huidige tijd|şu anki zaman|aktuální čas)"
+    r"(?:[\s:：]|&nbsp;|<[^<>]{0,100}>){0,6}([^<>]{4,60})",
+    re.IGNORECASE,
+)
 _HOMES = {
     "zh-tw": "Asia/Taipei", "zh-hant": "Asia/Taipei", "zh-hk": "Asia/Hong_Kong", "zh": "Asia/Shanghai", "ja": "Asia/Tokyo",
-    "ko": "Asia/Seoul", "th": "Asia/Bangkok", "vi": "Asia/Ho_Chi_Minh",
+    "ko": "Asia/Seoul", "th": "Asia/Bangkok", "vi": "Asia/Ho_Chi_Minh", "de": "Europe/Berlin", "fr": "Europe/Paris",
+    "it": "Europe/Rome", "nl": "Europe/Amsterdam", "pl": "Europe/Warsaw", "cs": "Europe/Prague", "sk": "Europe/Bratislava",
+    "hu": "Europe/Budapest", "sv": "Europe/Stockholm", "da": "Europe/Copenhagen", "nb": "Europe/Oslo", "fi": "Europe/Helsinki",
+    "ru": "Europe/Moscow", "uk": "Europe/Kyiv", "bg": "Europe/Sofia", "ro": "Europe/Bucharest", "el": "Europe/Athens",
+    "tr": "Europe/Istanbul", "he": "Asia/Jerusalem", "fa": "Asia/Tehran", "id": "Asia/Jakarta",
 }  # fmt: skip
+_ONE_ZONE = frozenset({"zh", "ja", "ko", "th", "vi"})
 """Languages of one time zone far from UTC: a board in one of them has this zone, unless it names another."""
+_CLOCKS_DIFFER = timedelta(minutes=3)
+_QUARTER = timedelta(minutes=15)
+_EAST, _WEST = timedelta(hours=14), timedelta(hours=-12)
 
 
-def zone_of(html: str, language: str | None) -> str | None:
-    """Find the time zone that a page names, else the only one of its language, as in `<html lang>`. None without evidence."""
-    given = (language or "").lower().replace("_", "-")
-    return _stated_zone(html) or _HOMES.get(given) or _HOMES.get(given.partition("-")[0])
+class FoundZone(NamedTuple):
+    """A time zone, and how it was derived; empty where a page names it."""
+
+    name: str
+    how: str = ""
+
+
+def zone_of(html: str, made: datetime, language: str | None) -> FoundZone | None:
+    """Find the time zone of a page made at `made`, in a language as in `<html lang>`. None without evidence."""
+    if (stated := _stated_zone(html)) is not None:
+        return FoundZone(stated)
+    home = _home(language)
+    if (offset := _by_clock(html, made, language)) is not None:
+        return FoundZone(_named(offset, home, made), "by the clock that pages show")
+    if home is not None and (language or "").lower()[:2] in _ONE_ZONE:
+        return FoundZone(home, "by its language, no page names it")
+    return None
 
 
 def _stated_zone(html: str) -> str | None:
@@ -76,6 +108,40 @@ def _stated_zone(html: str) -> str | None:
     return f"Etc/GMT{'-' if sign == '+' else '+'}{hours}" if hours <= 12 else None
 
 
+def _by_clock(html: str, made: datetime, language: str | None) -> timedelta | None:
+    """Return the offset from UTC of a clock on the page."""
+    for shown in list(_CLOCK.finditer(html))[:3]:
+        reader = DateReader(made + _EAST, language=known_language(language or ""), time_zone="UTC")
+        found, _ = reader.read(shown[1].strip())
+        if found is None:
+            continue
+        offset = found - made
+        if offset < _WEST:  # a time without a day
+            offset += timedelta(days=1)
+        rounded = (offset + _QUARTER / 2) // _QUARTER * _QUARTER
+        if _WEST <= rounded <= _EAST and abs(offset - rounded) <= _CLOCKS_DIFFER:
+            return rounded
+    return None
+
+
+def _home(language: str | None) -> str | None:
+    given = (language or "").lower().replace("_", "-")
+    return _HOMES.get(given) or _HOMES.get(given.partition("-")[0])
+
+
+def _offset(zone: str, at: datetime) -> timedelta:
+    return at.astimezone(ZoneInfo(zone)).utcoffset() or timedelta()
+
+
+def _named(offset: timedelta, home: str | None, at: datetime) -> str:
+    """Return a zone with an offset: the language's, which has summer time, before a fixed one."""
+    candidates: Sequence[str] = [home] if home else []
+    hours = round(offset.total_seconds() / 3600)
+    fixed = "UTC" if not hours else f"Etc/GMT{'-' if hours > 0 else '+'}{abs(hours)}"
+    others = ("Asia/Kolkata", "Asia/Tehran", "Asia/Kabul", "Asia/Kathmandu", "Asia/Yangon", "Australia/Adelaide")
+    return next((zone for zone in (*candidates, fixed, *others) if _offset(zone, at) == offset), fixed)
+
+
 _ANY_NEXT = ["a[rel~=next]", "link[rel~=next]", "li.next a", "a.next"]
 _NUMBER = re.compile(r"\d+")
 _ONLY = "all"  # the id of the only forum
@@ -88,7 +154,7 @@ class Wrapper:
     pages: dict[str, Any]
     forums: tuple[ListedForum, ...]
     language: str | None
-    time_zone: str | None
+    time_zone: FoundZone | None
     tried: str
     missing: list[str] = field(default_factory=list)
 
@@ -128,7 +194,8 @@ def wrapper_of(found: FoundForum) -> Wrapper | None:
     pages = ({"index": index} if index else {}) | {"list": _ordered(listed), "comments": _ordered(comments)}
     page = found.threads[0]
     tried = next((id_ for id_ in _ids(found, forum_shape)), forums[0].id)
-    zone = zone_of(page.response.text, page.frame.language)
+    made = min(read_at(page.response), datetime.now(UTC))
+    zone = zone_of(page.response.text, made, page.frame.language)
     language = Counter(page.language for page in found.threads).most_common(1)[0][0]
     return Wrapper(pages, forums, language, zone, tried, missing)
 
