@@ -25,6 +25,7 @@ from redis_components.server.untrusted_values import (
     Count,
     Epoch,
     answers_of,
+    as_bytes,
     decoded,
     is_foreign,
     number,
@@ -234,7 +235,7 @@ class ForumStates:
         """Read a hash in steps; return {} if the key has another type."""
         match = None if site is None else f"{literal(f'{site}/')}*"
         try:
-            return dict(self._client.hscan_iter(key, match=match, count=_AT_ONCE))
+            return {as_bytes(k): as_bytes(v) for k, v in self._client.hscan_iter(key, match=match, count=_AT_ONCE)}
         except redis.ResponseError as error:
             if is_foreign(error):
                 return {}
