@@ -71,6 +71,7 @@ GROUPS = {  # groups that do something without a subcommand: their subcommands, 
 }
 RENAMED = {  # until the release after 0.1
     "jobs": "job",
+    "nodes": "status",
     "restore": "backup restore",
     "rescan": "forums rescan",
     "backfill": "forums backfill",

@@ -64,7 +64,7 @@ def test_a_crawl_whose_redis_and_database_are_lost_goes_on_from_its_backup_and_n
                 writer.store(redis_client, SERVICES)
                 return stored() >= 10
 
-            wait_until(in_the_middle, lambda: f"ten posts are stored, not {stored()}", 60, every_s=0.05)
+            wait_until(in_the_middle, lambda: f"ten posts are stored, not {stored()}", 120, every_s=0.05)
             said = trawl("backup", "create", str(saved))
             assert said.code == 0, said.err
             assert snapshot(redis_client, "forum_detail", DETAILS).leased, "it was made in the middle"
