@@ -61,7 +61,7 @@ class FrontierConfig:
     interval_s: float = 0.02
     """Between two exchanges of a process that has enough to do."""
     slowest_poll_s: float = 0.15
-    """Between two exchanges of a process that has had nothing to do for a few seconds (`pacing.REST`: after longer)."""
+    """Between two exchanges of a process that has had nothing to do for a few seconds (`demand.REST`: after longer)."""
     batch: int = 2000
     """Most entries in one exchange; it bounds the script's time."""
     max_batch_bytes: int = 4 * 1024 * 1024

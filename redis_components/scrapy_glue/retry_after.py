@@ -1,7 +1,8 @@
 """Downloader middleware for sites that complain: `Retry-After`, the limits in headers, and answers slower than usual.
 
 Headers: `RateLimit-*` and `X-RateLimit-*`. `SitePulse` measures the rate at which one
-process sends requests to a site; it and the parsers are pure and take the time.
+process sends requests to a site; it and the parsers are pure and take the time. How long a site without `Retry-After` is left
+alone is decided in `lua/lib/pacing.lua`.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ from .turns import Turns
 
 TICK_S = 0.1  # how often the main thread looks at everything
 IDLE_TICK_S = 0.4  # while no page is in flight; a signal, a lost slot and the end of the crawl are noticed at once
-WATCHDOG_S = 7.0
+WATCHDOG_S = 7.0  # of the reactor; for a silent main thread the supervisor has `silence_s`
 STARTING = 4  # times WATCHDOG_TIMEOUT while the crawl is being opened: many that start at once share few cores
 WEIGH_S = 1.0  # how often the memory of its children is read
 RATE_OVER = 6  # heartbeats over which pages per second are measured
