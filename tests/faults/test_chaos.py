@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,11 +23,14 @@ from forums.state.keys import ForumFleetKeys
 from forums.storage import Database, comments
 from tests.support.broker_attack import body, raw, task
 from tests.support.chaos import Chaos, choices
+from tests.support.crawler_watch import CrawlerWatch
 from tests.support.forum_fleet import BOARDS, SITE, ForumFleet
 from tests.support.processes import none_left, wait_until
 from tests.support.secured_fleet import SecuredForumFleet
 from tests.support.told_events import OUTPUT, RULES, StreamConsumer, Verdict, judge_events
 from tests.support.watched_fleet import MARK
+from workers.process.options import CrawlerOptions
+from workers.state.registry import Slot
 
 SHORT = "CHAOS_SECONDS" not in os.environ  # `make test`: the same deaths each time
 SECONDS = float(os.environ.get("CHAOS_SECONDS", "6"))
@@ -53,6 +57,31 @@ def test_the_same_seed_gives_the_same_plan() -> None:
     one, other, third = (choices(seed) for seed in (7, 7, 8))
     plans = [[next(plan) for _ in range(20)] for plan in (one, other, third)]
     assert plans[0] == plans[1] != plans[2]
+
+
+FORKS = """
+import os, sys
+if os.fork() == 0:
+    sys.stdin.read()
+    os._exit(0)
+print("forked", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_child_that_a_crawler_has_forked_is_not_taken_for_a_second_crawler_of_its_slot() -> None:
+    options = CrawlerOptions(spider="toy", slot=Slot(spider="toy", number=0, token=1, owner="n"), node="n", parent=1, owner="x")
+    command = [sys.executable, "-c", FORKS, "workers.crawler", *options.to_arguments()]
+    watch = CrawlerWatch(mark=("TRAWL_TEST_FORKS", "1"))
+    with subprocess.Popen(
+        command, env={"TRAWL_TEST_FORKS": "1"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as crawler:
+        assert crawler.stdout
+        assert crawler.stdout.readline() == "forked\n"
+        for _ in range(2):  # whichever of the two is looked at first
+            assert set(watch.look()) == {crawler.pid}
+        assert crawler.stdin
+        crawler.stdin.close()
 
 
 def comment_event(version: int, kind: str, text: str | None) -> dict[str, Any]:

@@ -97,7 +97,7 @@ class CrawlerWatch:
         names = {name for name in os.listdir("/proc") if name.isdigit()}  # noqa: PTH208 - a hundred times a second
         now = time.monotonic()
         self._settled &= names
-        for pid in map(int, names - self._settled):
+        for pid in sorted(map(int, names - self._settled)):  # a parent before its children
             occupant = self._occupant(pid, now)
             if occupant and (state := _state(pid)) not in "ZX":
                 found[pid] = (occupant, state in "Tt")
@@ -151,13 +151,26 @@ class CrawlerWatch:
         occupant = Occupant(
             pid=pid, slot=options.slot.name, token=options.slot.token, owner=options.owner, supervisor=options.parent
         )
+        if (parent := self._known.get(_parent(pid))) and parent.owner == occupant.owner:
+            return (
+                None  # a child of a crawler between fork and exec, such as the reader of pages apart: it has its line until then
+            )
         self._known[pid] = occupant
         return occupant
 
 
 def _state(pid: int) -> str:
     """One letter of `ps`; X for a process that is gone."""
+    return _stat(pid)[0]
+
+
+def _parent(pid: int) -> int:
+    """The pid of its parent; 0 for a process that is gone."""
+    return int(_stat(pid)[1])
+
+
+def _stat(pid: int) -> list[str]:
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return "X"
+        return ["X", "0"]
