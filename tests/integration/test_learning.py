@@ -59,6 +59,15 @@ def test_scans_of_a_batch_are_learned_in_their_order_and_once(redis_client: redi
     assert Ledger(redis_client).spent(["demo"])["demo"] == Spent(scan=6)
 
 
+def test_a_client_that_decodes_replies_reads_the_same_states(redis_url: str, redis_client: redis.Redis) -> None:
+    learn(redis_client, [scan(60, new=2)])
+    states = ForumStates(redis_client)
+    states.store_dues({"demo/f1": 5.0}, 10.0, whole=True)
+    with redis.Redis.from_url(redis_url, decode_responses=True) as decoding:
+        assert ForumStates(decoding).all() == states.all()
+        assert ForumStates(decoding).raw_dues() == states.raw_dues() == {b"demo/f1": b"5.000"}
+
+
 def test_requests_are_counted_once_by_what_they_were_for(redis_client: redis.Redis) -> None:
     items = [check(1), check(2, "check"), check(3, "backfill"), check(4, "new"), scan(5, mode="backfill", pages=7)]
     learn(redis_client, items)
