@@ -159,6 +159,19 @@ def test_a_small_crawl_reads_no_file(tmp_path: Path) -> None:
     assert run(CLOSED, tmp_path).stdout == "[] 1\n"
 
 
+PLAIN = """
+import json
+from pathlib import Path
+from workers.node.crawl_once import _within
+print(json.dumps(list(_within(1000, [{"a": 1}, {"b": Path("x")}, {("c", 1): 2}, {"d": [1.5]}]))))
+"""
+
+
+def test_an_item_that_json_does_not_have_is_kept_as_text_and_the_others_as_they_are(tmp_path: Path) -> None:
+    kept = json.loads(run(PLAIN, tmp_path).stdout)
+    assert kept == [{"a": 1}, "{'b': PosixPath('x')}", "{('c', 1): 2}", {"d": [1.5]}]
+
+
 FED = """
 from redis_components.errors import ConfigError
 from workers.node.crawl_once import OnceOrder, crawl_once

@@ -195,9 +195,13 @@ def _result(order: OnceOrder, crawl: Crawl, stopped: OnceOutcome | None, seconds
 
 
 def _within(size: int, items: Iterable[Any]) -> Iterator[Any]:
-    """Yield the first items, as JSON has them, that have so many bytes together."""
+    """Yield the first items, as JSON has them or else as text, that have so many bytes together."""
     for item in items:
-        text = default_serialize(ItemAdapter(item).asdict())
+        fields = ItemAdapter(item).asdict()
+        try:
+            text = default_serialize(fields)
+        except (TypeError, ValueError):  # a value or key that JSON has no form for
+            text = json.dumps(str(fields))
         size -= len(text)
         if size < 0:
             return
