@@ -165,7 +165,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
     if config.getoption("tx", None) and sys.platform == "linux" and not os.environ.get("COLD_STARTS"):
-        fork_workers(config.args, len(config.option.tx))
+        fork_workers(config, len(config.option.tx))
     if hasattr(config, "workerinput"):
         send_less(config)
 

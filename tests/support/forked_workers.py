@@ -1,7 +1,8 @@
-"""pytest-xdist's workers, forked from its controller, which has imported the tests: each would do it for 5 s of CPU.
+"""pytest-xdist's workers, forked from its controller, which has collected the tests: each would do it for 8 s of CPU.
 
-`fork_workers` is called before a thread starts. A worker still collects, with its own configuration. Where one dies, xdist
-starts the next cold; with COLD_STARTS=1 all of them start so: `make test-all` does that.
+`fork_workers` is called before a thread starts. A worker takes the session that was collected for its own, with its own
+configuration; where not all of the collection has passed, it collects and tells what is wrong. Where a worker dies, xdist starts
+the next cold; with COLD_STARTS=1 all of them start so: `make test-all` does that.
 """
 
 from __future__ import annotations
@@ -19,8 +20,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest import fixtures, runner
+from _pytest.config import _prepareconfig
 from execnet import gateway_io
 from xdist import workermanage
+from xdist.remote import setup_config
 
 from .warm_process import end
 
@@ -30,7 +34,7 @@ ROOT = Path(__file__).resolve().parents[2]
 class _Worker:
     """What execnet uses of a `subprocess.Popen`: a process that waits at its stdin for what it shall be."""
 
-    def __init__(self) -> None:
+    def __init__(self, collected: pytest.Session | None) -> None:
         theirs, ours = os.pipe(), os.pipe()
         sys.stdout.flush()
         sys.stderr.flush()
@@ -38,6 +42,8 @@ class _Worker:
         if not self.pid:
             os.close(theirs[1])
             os.close(ours[0])
+            if collected:
+                _take_over(collected)
             _serve(theirs[0], ours[1])
         os.close(theirs[0])
         os.close(ours[1])
@@ -64,16 +70,17 @@ class _Connection(gateway_io.Popen2IOMaster):
         gateway_io.Popen2IO.__init__(self, worker.stdin, worker.stdout, execmodel=execmodel)
 
 
-def fork_workers(paths: Sequence[str], number: int) -> None:
-    """From now on the controller's next `number` workers are such, which have imported the tests in `paths`."""
-    _import_tests(paths)
+def fork_workers(config: pytest.Config, number: int) -> None:
+    """From now on the controller's next `number` workers are such, which have imported and collected its tests."""
+    _import_tests(config.args)
     _collect_constants()
+    collected = None if config.option.dist == "loadgroup" else _collect(config, number)
     gc.collect()
     gc.freeze()
     if (threads := len(os.listdir("/proc/self/task"))) != 1:  # noqa: PTH208 - names alone
         raise pytest.UsageError(f"{threads} threads after importing the tests: a fork would lose all but one")
     for _ in range(number):
-        _ready.append(_Worker())  # noqa: PERF401 - each closes the pipes of those before
+        _ready.append(_Worker(collected))  # noqa: PERF401 - each closes the pipes of those before
     gateway_io.Popen2IOMaster = _Connection
     workermanage._sys_path[:] = sys.path  # which each worker makes its own: a test may have added to it
 
@@ -114,6 +121,62 @@ def _collect_constants() -> None:
         from hypothesis.internal.conjecture.providers import _get_local_constants
 
         _get_local_constants()
+
+
+def _collect(config: pytest.Config, workers: int) -> pytest.Session | None:
+    """The session of a configuration like a worker's, which has collected; None where something did not pass."""
+    bad: list[pytest.CollectReport] = []
+
+    class Reports:
+        def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+            if not report.passed:
+                bad.append(report)
+
+    likewise = _prepareconfig([*config.invocation_params.args, "--capture=no"], None)
+    setup_config(likewise, None)
+    likewise.pluginmanager.register(Reports())
+    try:
+        with pytest.MonkeyPatch.context() as environment, suppress(Exception):
+            environment.setenv("PYTEST_XDIST_WORKER_COUNT", str(workers))
+            session = pytest.Session.from_config(likewise)
+            likewise._do_configure()
+            likewise.pluginmanager.unregister(name="terminalreporter")
+            runner.pytest_sessionstart(session)
+            fixtures.pytest_sessionstart(session)
+            session.perform_collect()
+            return None if bad else session
+    finally:
+        likewise._ensure_unconfigure()
+    return None  # the workers tell the exception
+
+
+def _take_over(session: pytest.Session) -> None:
+    """Have this process's configuration get this session, and its collection what was collected."""
+    found = session._fixturemanager
+    nodes = {node for item in session.items for node in item.iter_parents()} | {session}
+
+    def of_config(config: pytest.Config) -> pytest.Session:
+        config.pluginmanager.register(session, name="session")
+        for node in nodes:
+            node.config = config
+        return session
+
+    def as_collected() -> list[pytest.Item]:
+        config = session.config
+        session._fixturemanager, found.config = found, config
+        for folder in sorted(node.path for node in nodes if isinstance(node, pytest.Directory)):
+            config.pluginmanager._loadconftestmodules(
+                folder,
+                config.getoption("importmode"),
+                config.rootpath,
+                consider_namespace_packages=config.getini("consider_namespace_packages"),
+            )
+        session.testscollected = len(session.items)
+        config.hook.pytest_collection_finish(session=session)
+        return session.items
+
+    session.perform_collect = as_collected  # type: ignore[assignment,method-assign]
+    pytest.Session.from_config = of_config  # type: ignore[method-assign]
 
 
 def _serve(stdin: int, stdout: int) -> None:
