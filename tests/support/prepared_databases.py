@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, NullPool, create_engine, text
+from sqlalchemy import Connection, Engine, create_engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from forums.storage import Database
@@ -35,8 +35,11 @@ PATIENCE = {
 
 
 class _Made(NamedTuple):
-    """What a database is before its first test."""
+    """What a database is before its first test, and the one connection to it that stays open between them: a server reads its
+    own tables again for each new one.
+    """
 
+    engine: Engine
     shape: frozenset[tuple[Any, ...]]
     rows: dict[str, list[dict[str, Any]]]
 
@@ -56,25 +59,32 @@ class PreparedDatabases:
         url = self._new()
         with Database.from_url(url):
             pass
-        with _connected(url) as connection:
+        engine = create_engine(url, pool_size=1, pool_pre_ping=True)  # a test may have restarted the server
+        with _connected(engine) as connection:
             rows = {table: _rows(connection, table) for table in _filled(connection)}
-            self._made[url] = _Made(_shape(connection), rows)
+            self._made[url] = _Made(engine, _shape(connection), rows)
         return url
 
     def give_back(self, url: str) -> None:
         """Empty it for the next test, if it can be as it was."""
+        made = self._made[url]
         try:
-            with _connected(url) as connection:
-                is_as_made = _empty(connection, self._made[url])
+            with _connected(made.engine) as connection:
+                is_as_made = _empty(connection, made)
         except SQLAlchemyError:  # a lock that is held, a server that a test has stopped
-            return
+            is_as_made = False
         if is_as_made:
             self._free.append(url)
+        else:
+            made.engine.dispose()
+
+    def close(self) -> None:
+        for made in self._made.values():
+            made.engine.dispose()
 
 
 @contextmanager
-def _connected(url: str) -> Iterator[Connection]:
-    engine = create_engine(url, poolclass=NullPool)
+def _connected(engine: Engine) -> Iterator[Connection]:
     with engine.begin() as connection:
         for statement in PATIENCE[connection.dialect.name]:
             connection.execute(text(statement))

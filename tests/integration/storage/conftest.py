@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -37,13 +38,15 @@ def mariadb_server() -> Iterator[MariadbServer]:
 
 
 @pytest.fixture(scope="session")
-def prepared_postgres(postgres_server: PostgresServer) -> PreparedDatabases:
-    return PreparedDatabases(postgres_server.new_schema)
+def prepared_postgres(postgres_server: PostgresServer) -> Iterator[PreparedDatabases]:
+    with closing(PreparedDatabases(postgres_server.new_schema)) as prepared:
+        yield prepared
 
 
 @pytest.fixture(scope="session")
-def prepared_mariadb(mariadb_server: MariadbServer) -> PreparedDatabases:
-    return PreparedDatabases(mariadb_server.new_database)
+def prepared_mariadb(mariadb_server: MariadbServer) -> Iterator[PreparedDatabases]:
+    with closing(PreparedDatabases(mariadb_server.new_database)) as prepared:
+        yield prepared
 
 
 @pytest.fixture(params=["sqlite", "postgresql", "mysql"])
