@@ -1,4 +1,5 @@
-"""Databases with all tables, each used by one test after the other: making forty tables takes a server half a second.
+"""Databases with all tables, each used by one test after the other: making forty tables takes a server half a second, and each
+new connection to them as long as a test.
 
 A database whose tables, columns, indexes or rules a test has changed is not used again, nor one in which a lock is held.
 """
@@ -6,13 +7,13 @@ A database whose tables, columns, indexes or rules a test has changed is not use
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Engine, create_engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from forums.storage import Database
+from forums.storage import Database, StorageError
 
 HERE = {"postgresql": "current_schema()", "mysql": "database()"}
 TYPE = {"postgresql": "data_type", "mysql": "column_type"}
@@ -35,13 +36,18 @@ PATIENCE = {
 
 
 class _Made(NamedTuple):
-    """What a database is before its first test, and the one connection to it that stays open between them: a server reads its
-    own tables again for each new one.
-    """
+    """What a database is before its first test, and what stays connected to it between them."""
 
+    database: Database
+    """Of the tests. It has compiled their statements, too."""
     engine: Engine
+    """Of what is done between them."""
     shape: frozenset[tuple[Any, ...]]
     rows: dict[str, list[dict[str, Any]]]
+
+    def close(self) -> None:
+        self.database.close()
+        self.engine.dispose()
 
 
 class PreparedDatabases:
@@ -57,13 +63,18 @@ class PreparedDatabases:
         if self._free:
             return self._free.pop()
         url = self._new()
-        with Database.from_url(url):
-            pass
+        database = Database.from_url(url).open()
         engine = create_engine(url, pool_size=1, pool_pre_ping=True)  # a test may have restarted the server
         with _connected(engine) as connection:
             rows = {table: _rows(connection, table) for table in _filled(connection)}
-            self._made[url] = _Made(engine, _shape(connection), rows)
+            self._made[url] = _Made(database, engine, _shape(connection), rows)
         return url
+
+    def database(self, url: str) -> Database:
+        """One that was taken, open: as each test gets it, although its engine is that of the test before."""
+        with suppress(StorageError):  # connections that a test has cut
+            return Database(self._made[url].database.engine).open()
+        return Database(self._made[url].database.engine).open()
 
     def give_back(self, url: str) -> None:
         """Empty it for the next test, if it can be as it was."""
@@ -76,11 +87,11 @@ class PreparedDatabases:
         if is_as_made:
             self._free.append(url)
         else:
-            made.engine.dispose()
+            made.close()
 
     def close(self) -> None:
         for made in self._made.values():
-            made.engine.dispose()
+            made.close()
 
 
 @contextmanager

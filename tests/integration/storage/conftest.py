@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from sqlalchemy import make_url
 
 from forums.storage import Database
 from tests.support.mariadb_server import MISSING, MariadbServer, server_program
@@ -72,7 +73,10 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
 
 
 @pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
+def database(request: pytest.FixtureRequest, database_url: str) -> Iterator[Database]:
     """An open, empty database of each kind."""
-    with Database.from_url(database_url) as opened:
-        yield opened
+    if prepared := PREPARED.get(make_url(database_url).get_backend_name()):
+        yield request.getfixturevalue(prepared).database(database_url)
+    else:
+        with Database.from_url(database_url) as opened:
+            yield opened

@@ -53,8 +53,7 @@ class Dying(Exception):
 @pytest.fixture
 def mysql(prepared_mariadb: PreparedDatabases) -> Iterator[Database]:
     url = prepared_mariadb.take()
-    with Database.from_url(url) as opened:
-        yield opened
+    yield prepared_mariadb.database(url)
     prepared_mariadb.give_back(url)
 
 
