@@ -73,6 +73,22 @@ class BooksSpider(RedisSpider):
 }
 
 
+# What `pip wheel -C apart=true . packaging/frontier packaging/reader` asks of the build backends, in one process in place of seven.
+BUILD = """
+import os, sys, tempfile
+from setuptools import build_meta
+sys.path.insert(0, "packaging")
+import build_backend
+
+root, target = os.getcwd(), sys.argv[1]
+for folder, backend in ((".", build_backend), ("packaging/frontier", build_meta), ("packaging/reader", build_meta)):
+    os.chdir(os.path.join(root, folder))
+    with tempfile.TemporaryDirectory() as metadata:
+        name = backend.prepare_metadata_for_build_wheel(metadata, {"apart": "true"})
+        backend.build_wheel(target, {"apart": "true"}, os.path.join(metadata, name))
+"""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Guest:
     """An environment with some wheels, and a project that somebody has there."""
@@ -112,12 +128,10 @@ class Guest:
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """By distribution."""
     folder = tmp_path_factory.mktemp("wheels")
-    command = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--quiet", "-C", "apart=true"]
     # One at a time: several xdist workers would build in the same tree.
     with (tmp_path_factory.getbasetemp().parent / "wheels.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        projects = (".", "packaging/frontier", "packaging/reader")
-        subprocess.run([*command, "-w", str(folder), *projects], cwd=ROOT, check=True, capture_output=True, timeout=180)
+        subprocess.run([sys.executable, "-c", BUILD, str(folder)], cwd=ROOT, check=True, capture_output=True, timeout=180)
     return {path.name.partition("-")[0]: path for path in folder.glob("*.whl")}
 
 
