@@ -81,8 +81,8 @@ def learn(spider: type, modules: Iterable[str] = ()) -> None:
     found += [list(vars(base).values()) for base in spider.__mro__ if not is_plumbing(base)]
     loaded = [module for name, module in list(sys.modules.items()) if module and name.partition(".")[0] in packages]
     found += [list(vars(module).values()) for module in loaded]
-    for one in (one for values in found for one in values):
-        if isinstance(one, type) and not is_plumbing(one) and _has_fields(one):
+    for one in {id(one): one for values in found for one in values if isinstance(one, type)}.values():  # most modules share them
+        if not is_plumbing(one) and _has_fields(one):
             _known[_path(one)] = one
 
 
