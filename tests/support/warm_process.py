@@ -131,6 +131,10 @@ def main(paths: list[str]) -> dict[str, object]:
         for module in modules:
             importlib.import_module(module)
         load_ahead()
+        if "forums.application" in sys.modules:
+            from workers.crawler.warm_parent import preload
+
+            preload()  # Scrapy's own parts: `requests`, of the middleware of cookies, alone is a third of a short crawl
     gc.freeze()
     if (threads := len(os.listdir("/proc/self/task"))) != 1:  # noqa: PTH208 - names alone
         raise SystemExit(f"{threads} threads after importing {modules}: a fork would lose all but one")

@@ -43,7 +43,11 @@ LENGTH = struct.Struct("!I")
 MAY_DIFFER = {"PYTHONPATH", "PYTHONUNBUFFERED"}
 ROOM_FOR_ARGUMENTS, ROOM_FOR_VARIABLES = 4_000, 60_000
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
-SCRAPY = ("scrapy.cmdline", "scrapy.crawler", "scrapy.core.downloader.handlers.http11", "scrapy.downloadermiddlewares.robotstxt")
+COMMANDS = "bench check crawl edit fetch genspider list parse runspider settings shell startproject version view"
+SCRAPY = (
+    *("scrapy.cmdline", "scrapy.crawler", "scrapy.core.downloader.handlers.http11", "scrapy.downloadermiddlewares.robotstxt"),
+    *("scrapy.logformatter", "scrapy.robotstxt", *(f"scrapy.commands.{name}" for name in COMMANDS.split())),
+)
 FRONTIER = ("redis_components.scheduler", "redis_components.pipelines", "redis_components.spiders", "redis_components.stats")
 FORUMS = ("forums.spiders.forum_list", "forums.spiders.forum_detail", "forums.breaker.middleware")
 FLEET = (
