@@ -43,29 +43,48 @@ LENGTH = struct.Struct("!I")
 MAY_DIFFER = {"PYTHONPATH", "PYTHONUNBUFFERED"}
 ROOM_FOR_ARGUMENTS, ROOM_FOR_VARIABLES = 4_000, 60_000
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
-COMMANDS = "bench check crawl edit fetch genspider list parse runspider settings shell startproject version view"
-SCRAPY = (
-    *("scrapy.cmdline", "scrapy.crawler", "scrapy.core.downloader.handlers.http11", "scrapy.downloadermiddlewares.robotstxt"),
-    *("scrapy.logformatter", "scrapy.robotstxt", *(f"scrapy.commands.{name}" for name in COMMANDS.split())),
+
+
+def _in(package: str, names: str) -> tuple[str, ...]:
+    return tuple(f"{package}.{name}" for name in names.split())
+
+
+SCRAPY = (  # with what a crawler looks up by the names in its settings
+    *_in("scrapy", "cmdline crawler logformatter exporters robotstxt shell utils.engine"),
+    *_in("scrapy.core.downloader.handlers", "datauri file ftp http11 s3"),
+    *_in(
+        "scrapy.commands", "bench check crawl edit fetch genspider list parse runspider settings shell startproject version view"
+    ),
+    *_in("scrapy.downloadermiddlewares", "cookies defaultheaders downloadtimeout httpauth httpcache httpcompression httpproxy"),
+    *_in("scrapy.downloadermiddlewares", "offsite retry robotstxt stats useragent"),
+    *_in("scrapy.extensions", "closespider corestats logcount logstats memdebug memusage spiderstate throttle"),
+    *_in("scrapy.spidermiddlewares", "depth metacopy start urllength"),
 )
-FRONTIER = ("redis_components.scheduler", "redis_components.pipelines", "redis_components.spiders", "redis_components.stats")
+WORKERS = (
+    *_in("celery", "bin.celery bin.worker bin.beat apps.worker apps.beat app.log app.amqp app.control app.events backends.redis"),
+    *_in("celery", "concurrency.prefork fixups.django loaders.app worker.autoscale worker.components worker.strategy"),
+    *_in("celery.worker.consumer", "agent connection control delayed_delivery events gossip heart mingle tasks"),
+    *_in("kombu", "pidbox transport.redis"),
+)
+FRONTIER = _in("redis_components", "scheduler pipelines spiders stats")
 FORUMS = ("forums.spiders.forum_list", "forums.spiders.forum_detail", "forums.breaker.middleware")
-FLEET = (
-    "workers.environment.variables",
-    "workers.deploy.deploy",
-    "workers.fleet.reconcile",
-    "workers.jobs.jobs",
-    "workers.jobs.spider_list",
-    "workers.consumers.run_files",
+FLEET = (  # without workers.node.host: it makes memory that processes share
+    *_in("workers", "environment.variables deploy.deploy deploy.rehearsal consumers.run_files raw_pages.store"),
+    *_in("workers.fleet", "reconcile autoscale consumers roll"),
+    *_in("workers.jobs", "jobs spider_list groups orders run_steps runs verdict"),
+    *_in("workers", "logs.slot_log logs.worker_log node.heartbeat node.health overview.problems overview.reader"),
+    *_in("workers.process", "config_digest forked heartbeat pipes run_recorder start_checks stat_metrics"),
+    *_in("workers.state", "beats dead_messages history quarantine rolls"),
+    *_in("workers.supervision", "launcher slot_history supervisor"),
 )
 CRAWLS = (*SCRAPY, *FRONTIER, *FORUMS, *FLEET, "lxml.html", "itemadapter")
 PROGRAMS = (
-    *("celery.bin.celery", "celery.bin.worker", "celery.bin.beat", "typer", "rich.console"),
+    *(*WORKERS, *_in("cli.views", "fleet_screen fleet_tables options output tables"), "typer", "rich.console"),
     *("forums.overview.model", "forums.storage", "forums.writer.store", "redis_components.items.stream"),
     *FLEET,
     *preload(),
 )
-MODULES = (*PROGRAMS, *CRAWLS, "aiohttp.web")
+MODULES = (*PROGRAMS, *CRAWLS, "aiohttp.web", "jinja2", "demo.forum.server", "tests.support.forked_crawlers")
 FAMILIES = {  # what a process has imported from which these modules are started; nothing that reads the environment
     **dict.fromkeys(("scrapy.cmdline", "tests.support.scrapy_command", "tests.support.hook_spiders", "workers.crawler"), MODULES),
     "workers.crawler.warm_parent": MODULES,
