@@ -152,7 +152,7 @@ def _answers_an_operators_eight_questions(forum: ForumProcess, folder: Path, env
         "who changed what": ("audit", {"limit": 50}),
     }
     asked = [(name, tool, given) for name, (tool, given) in questions.items()]
-    answers = ask(asked, environment=environment, cwd=folder, forked=True)
+    answers = ask(asked, environment=environment, cwd=folder)
     said = {name: json.loads(answers[name]["text"]) for name in questions}
     assert json.loads(said["is all well"]["result"])["running"] is True
     assert {one["forum"] for one in json.loads(said["what is stale"]["result"])["forums"]} >= {"f1", "f2"}
