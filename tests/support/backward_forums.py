@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from math import ceil
 
 from tests.support.unknown_forums import (
@@ -33,9 +34,13 @@ def newest_first(make: type[UnknownForum], *, within_pages: bool) -> Make:
         def page(self, path: str) -> str | None:
             if not re.search("thread|topic", path):
                 return super().page(path)
+            return self.shown.page(path)
+
+        @cached_property
+        def shown(self) -> UnknownForum:
             shown = make()
             shown.threads = [replace(one, posts=_turned(one, within_pages=within_pages)) for one in shown.threads]
-            return shown.page(path)
+            return shown
 
     return Backward
 
@@ -54,9 +59,13 @@ def repeating(make: type[UnknownForum]) -> Make:
         def page(self, path: str) -> str | None:
             if not re.search("thread|topic", path):
                 return super().page(path)
+            return self.shown.page(path)
+
+        @cached_property
+        def shown(self) -> UnknownForum:
             shown = make()
             shown.threads = [replace(one, posts=_repeated(one)) for one in shown.threads]
-            return shown.page(path)
+            return shown
 
     return Repeating
 

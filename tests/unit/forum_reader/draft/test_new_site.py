@@ -49,13 +49,16 @@ class Stored(Visitor):
         self.asked: list[str] = []
 
     async def get(self, url: str) -> TextResponse:
+        return self.answer(url)
+
+    def answer(self, url: str) -> TextResponse:
         self.asked.append(url)
         found = self._page(url.removeprefix(BASE))
         return HtmlResponse(url, status=200 if found else 404, body=(found or "nothing").encode(), encoding="utf-8", headers=DATE)
 
 
 def learned(visitor: Stored, start: str) -> Wrapper:
-    found = asyncio.run(Explorer(visitor.get).find(asyncio.run(visitor.get(BASE + start))))
+    found = asyncio.run(Explorer(visitor.get).find(visitor.answer(BASE + start)))
     assert found is not None
     wrapper = wrapper_of(found)
     assert wrapper is not None
@@ -80,7 +83,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def threads_of(site: Site, visitor: Stored, forum: str) -> list:
     rows, url, number = [], site.list_url(forum), 1
     while url:
-        page = read_list(site, asyncio.run(visitor.get(url)), forum, number)
+        page = read_list(site, visitor.answer(url), forum, number)
         rows += page.threads
         url, number = page.next, number + 1
     return rows
@@ -92,7 +95,7 @@ def posts_of(site: Site, visitor: Stored, forum: str, thread: str, address: str 
     comments: list[ReadPost | ReadComment] = []
     url, number = site.url("comments", forum=forum, thread=thread, url=address), 1
     while url:
-        page = read_comments(site, asyncio.run(visitor.get(url)), thread, number, forum=forum, url=address)
+        page = read_comments(site, visitor.answer(url), thread, number, forum=forum, url=address)
         opening += [page.post] if page.post else []
         comments = [*comments, *page.comments] if site.pages.comments.order == "oldest" else [*page.comments, *comments]
         url, number = page.next, number + 1
@@ -124,7 +127,7 @@ def test_every_post_is_read_by_what_was_learned(name: str, kind: str, folder: Pa
     site = site_of(wrapper, folder)
     assert (site.language, site.time_zone) == ("en-GB" if name.startswith("lists") else "en", "UTC"), "where the day stands first"
     if kind == "index":
-        assert [one.id for one in read_index(site, asyncio.run(visitor.get(f"{BASE}/"))).forums] == list(site.forums)
+        assert [one.id for one in read_index(site, visitor.answer(f"{BASE}/")).forums] == list(site.forums)
     ids: list[str | None] = []
     seen = 0
     for board in site.forums:
@@ -194,7 +197,7 @@ def test_new_threads_of_one_post_do_not_hide_the_list(name: str, every: int) -> 
     forum = FORUMS[name]()
     forum.threads = [replace(one, posts=one.posts[:1]) if n % every else one for n, one in enumerate(forum.threads)]
     visitor = Stored(forum.page)
-    found = asyncio.run(Explorer(visitor.get).find(asyncio.run(visitor.get(BASE + addresses(forum)["board"]))))
+    found = asyncio.run(Explorer(visitor.get).find(visitor.answer(BASE + addresses(forum)["board"])))
     assert found is not None
     assert {title.strip() for title in found.listed.titles} <= {one.title for one in forum.threads}
     assert len(visitor.asked) <= MOST_PAGES
@@ -247,7 +250,7 @@ def test_the_demos_pages_are_learned(folder: Path) -> None:
 )
 def test_a_page_that_is_of_no_forum_is_none(body: str) -> None:
     visitor = Stored(lambda _: f"<html><body>{body}</body></html>")
-    assert asyncio.run(Explorer(visitor.get).find(asyncio.run(visitor.get(f"{BASE}/")))) is None
+    assert asyncio.run(Explorer(visitor.get).find(visitor.answer(f"{BASE}/"))) is None
     assert len(visitor.asked) <= MOST_PAGES
 
 
@@ -304,7 +307,7 @@ def with_feed(forum: UnknownForum, kind: str, address: Callable[[str], str]) -> 
 def test_a_linked_feed_of_threads_is_the_page_of_the_newest_messages(name: str, kind: str, address: str, folder: Path) -> None:
     forum = FORUMS[name]()
     visitor = Stored(with_feed(forum, kind, address.format))
-    found = asyncio.run(Explorer(visitor.get).find(asyncio.run(visitor.get(f"{BASE}/"))))
+    found = asyncio.run(Explorer(visitor.get).find(visitor.answer(f"{BASE}/")))
     assert found is not None
     wrapper = wrapper_of(found)
     assert wrapper is not None
@@ -316,7 +319,7 @@ def test_a_linked_feed_of_threads_is_the_page_of_the_newest_messages(name: str, 
     assert recent["url"] == "/feed?new=1", "the feed of posts, not that of threads"
     wrapper.pages["recent"] = recent
     site = site_of(wrapper, folder)
-    feed = asyncio.run(visitor.get(site.url("recent")))
+    feed = visitor.answer(site.url("recent"))
     newest = max(thread.last.at for thread in forum.threads)
     messages = read_recent(site, feed).messages
     assert len(messages) == 9
@@ -328,7 +331,7 @@ def test_an_entry_for_a_post_on_a_later_page_leads_to_its_threads_first_page(fol
     forum = FORUMS["newest"]()
     visitor = Stored(with_feed(forum, "rss", lambda key: f"/{key}/a-title/page-2/"))
     pages = {"list": {"fields": {"id": {"select": "a", "regex": "/([0-9]+)/a-title"}}}, "comments": {"url": "{url}"}}
-    found = asyncio.run(Explorer(visitor.get).find(asyncio.run(visitor.get(f"{BASE}/"))))
+    found = asyncio.run(Explorer(visitor.get).find(visitor.answer(f"{BASE}/")))
     assert found is not None
     found.listed.urls = [f"{BASE}/{thread.id}/a-title/" for thread in forum.threads]
     recent = asyncio.run(recent_page(visitor.get, found, pages))
@@ -355,5 +358,5 @@ def test_boards_within_boards_are_watched(name: str, folder: Path) -> None:
         assert getattr(post, "forum_id", None) == thread.board, "its page says it, also where it was moved"
     assert (site.pages.index is not None) == (name == "two-levels"), "an index that lists all of them is worth asking again"
     if site.pages.index is not None:
-        index = read_index(site, asyncio.run(visitor.get(f"{BASE}/")))
+        index = read_index(site, visitor.answer(f"{BASE}/"))
         assert [(one.id, one.name) for one in index.forums] == [(one, site.names[one]) for one in index_order(forum)]
