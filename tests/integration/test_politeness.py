@@ -63,10 +63,10 @@ def run(crawl: Crawl, site: WatchedSite, pages: int, **settings: object) -> None
 
 
 def test_all_processes_together_keep_the_rate_of_a_site(crawl: Crawl, site: WatchedSite, redis_client: redis.Redis) -> None:
-    limit(redis_client, crawl, LaneLimits(rate=20))
-    run(crawl, site, 160)
-    assert Counter(site.paths()) == {f"/{page}": 1 for page in range(160)}
-    assert site.most_within(3.0) <= 20 * (3 + LATE_S) + 1, "160 without the limit"
+    limit(redis_client, crawl, LaneLimits(rate=10))
+    run(crawl, site, 80)
+    assert Counter(site.paths()) == {f"/{page}": 1 for page in range(80)}
+    assert site.most_within(3.0) <= 10 * (3 + LATE_S) + 1, "80 without the limit"
 
 
 def test_no_more_requests_are_open_at_a_site_than_it_allows(crawl: Crawl, site: WatchedSite, redis_client: redis.Redis) -> None:
@@ -161,7 +161,7 @@ def test_a_site_is_shared_by_the_crawls_that_have_work_for_it(
     lists.start(DOWNLOADER_MIDDLEWARES=json.dumps(MIDDLEWARES))
     lists.seed(*(f"{site.url}/list{page}" for page in range(10)))
     try:
-        run(crawl, site, 60)
+        run(crawl, site, 40)
         lists.finish(100)
     finally:
         for process in lists.processes:
@@ -207,13 +207,13 @@ def test_after_a_retry_after_only_what_was_in_flight_arrives(crawl: Crawl, site:
             return Page("too many", 429, {"Retry-After": after, "Date": formatdate(now, usegmt=True)})
         return Page("a page")
 
-    site.answer, site.latency_s = answer, 0.02
-    run(crawl, site, 600)
+    site.answer, site.latency_s = answer, 0.05
+    run(crawl, site, 300)
     wait_until(lambda: bool(told), "the site has said so", 1)
     after = [at - told[0] for at in site.times if at > told[0]]
     assert [at for at in after if wait_s / 2 < at < wait_s - 0.1] == [], "0 but those in flight"
     assert [at for at in after if at > wait_s] != [], "what was leased before, too"
-    assert sorted(Counter(site.paths()).values()) == [1] * 599 + [2], "the refused page is fetched again, no other one"
+    assert sorted(Counter(site.paths()).values()) == [1] * 299 + [2], "the refused page is fetched again, no other one"
     assert "Retrying" not in crawl.log()
     assert "Gave up" not in crawl.log()
 
