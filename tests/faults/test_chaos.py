@@ -35,7 +35,7 @@ from workers.state.registry import Slot
 SHORT = "CHAOS_SECONDS" not in os.environ  # `make test`: the same deaths each time
 SECONDS = float(os.environ.get("CHAOS_SECONDS", "6"))
 SEED = int(os.environ.get("CHAOS_SEED", "0")) or (7 if SHORT else random.randrange(1, 1_000_000))
-THREADS = 30 if SHORT else 60  # of each board
+THREADS = 20 if SHORT else 60  # of each board
 SETTLE_S = 90.0 + SECONDS / 4
 SECURED = {"plain": False, "secured": True}
 WAYS = list(SECURED) if SHORT else ["secured" if os.environ.get("CHAOS_SECURE") else "plain"]

@@ -69,14 +69,14 @@ def test_one_request_tells_what_all_boards_have_and_the_lists_find_nothing_more(
 ) -> None:
     monkeypatch.setenv("TRAWL_SITES_DIR", str(tmp_path))
     monkeypatch.setenv("TRAWL_DATABASE_URL", f"sqlite:///{tmp_path / 'trawl.sqlite'}")
-    with ForumProcess(seed=4, forums=4, threads=12, comments=4, rate=0) as forum:
+    with ForumProcess(seed=4, forums=4, threads=8, comments=4, rate=0) as forum:
         path = declare(tmp_path, "site", forum.url, RECENT_PAGE)
         fleet = Crawl(redis_url, redis_client, forum)
         fleet.run(*SCANS)
         assert fleet.run(LOOK, spiders=("forum_list",)) == {"recent": 1}, "all of it is stored already"
 
         fleet.live(25)
-        new_threads = len(forum.truth()["posts"]) - 48
+        new_threads = len(forum.truth()["posts"]) - 32
         assert fleet.run(LOOK, spiders=("forum_list",)) == {"recent": 1}
         assert redis_client.llen(DETAILS.start_tasks()) == new_threads, "replies are stored from the page"
         fleet.run(spiders=("forum_detail",))
