@@ -24,6 +24,7 @@ SMALL = {
     "TRAWL_DEMO_LIVE_S": "3",
     "TRAWL_DEMO_KILL_AT": "0.1",
     "TRAWL_DEMO_LATENCY_MS": "20",
+    "TRAWL_NODE_CRAWLERS": "2",  # each is a process of the pool
 }
 
 

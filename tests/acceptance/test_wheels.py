@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import importlib
+import json
 import os
 import signal
 import subprocess
@@ -61,6 +62,7 @@ DUPEFILTER_CLASS = "redis_components.dupefilter.RFPDupeFilter"
 ITEM_PIPELINES = {"redis_components.pipelines.RedisPipeline": 300}
 """,
     "shop/spiders.py": """
+import redis_components
 from redis_components.spiders import RedisSpider
 
 
@@ -68,7 +70,7 @@ class BooksSpider(RedisSpider):
     name = "books"
 
     def parse(self, response):
-        yield {"url": response.url, "size": len(response.body)}
+        yield {"url": response.url, "size": len(response.body), "by": redis_components.__file__}
 """,
 }
 
@@ -275,15 +277,13 @@ def test_a_celery_application_of_others_is_not_touched(fleet: Guest, tmp_path: P
 def test_the_frontier_alone_crawls_for_a_scrapy_project(
     scrapy_project: Guest, redis_url: str, redis_client: redis.Redis, tmp_path: Path
 ) -> None:
-    assert scrapy_project.run("python", "-c", "import redis_components as r; print(r.__file__)").startswith(
-        str(scrapy_project.folder)
-    )
     page = tmp_path / "page.html"
     page.write_text("<p>hello</p>")
     redis_client.lpush("books:start_urls", page.as_uri())
     options = ["-s", f"REDIS_URL={redis_url}", "-s", "SCHEDULER_IDLE_BEFORE_CLOSE=1", "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=1"]
     scrapy_project.run("python", "-P", "-m", "scrapy.cmdline", "crawl", "books", *options)
-    assert redis_client.exists("books:items")
+    (item,) = redis_client.lrange("books:items", 0, -1)
+    assert json.loads(item)["by"].startswith(str(scrapy_project.folder))
 
 
 READ_AND_DRAFT = """

@@ -65,6 +65,7 @@ def environment(redis_url: str, tmp_path: Path) -> dict[str, str]:
         "TRAWL_DATA_DIR": str(tmp_path / "data"),
         "TRAWL_FLOWER_AUTH": "me:secret-word",
         "TRAWL_FLEET": "forum_list=1,forum_detail=1",
+        "TRAWL_NODE_CRAWLERS": "2",  # each is a process of the pool
     }
 
 

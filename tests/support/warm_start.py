@@ -84,7 +84,8 @@ PROGRAMS = (
     *FLEET,
     *preload(),
 )
-MODULES = (*PROGRAMS, *CRAWLS, "aiohttp.web", "jinja2", "demo.forum.server", "tests.support.forked_crawlers")
+# Scrapy first: for each of its deprecated classes it looks through all that is loaded.
+MODULES = (*CRAWLS, *PROGRAMS, "aiohttp.web", "jinja2", "demo.forum.server", "tests.support.forked_crawlers")
 FAMILIES = {  # what a process has imported from which these modules are started; nothing that reads the environment
     **dict.fromkeys(("scrapy.cmdline", "tests.support.scrapy_command", "tests.support.hook_spiders", "workers.crawler"), MODULES),
     "workers.crawler.warm_parent": MODULES,
