@@ -14,6 +14,7 @@ import json
 import re
 import subprocess
 import sys
+import sysconfig
 import venv
 from collections.abc import Iterable
 from importlib.metadata import Distribution, distributions
@@ -57,8 +58,13 @@ def refused(packages: Iterable[Distribution]) -> list[str]:
     ]
 
 
+def installed() -> Iterable[Distribution]:
+    """Return the packages of this environment, without those in setuptools' own folder, which it adds to `sys.path`."""
+    return distributions(path=[sysconfig.get_path("purelib")])
+
+
 def licences() -> int:
-    if wrong := refused(distributions()):
+    if wrong := refused(installed()):
         sys.stderr.write("\n".join(["not accepted (packaging/supply_chain.py has the list):", *wrong, ""]))
         return 1
     return 0
