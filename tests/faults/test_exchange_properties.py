@@ -16,8 +16,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import suppress
@@ -28,6 +26,7 @@ import pytest
 import redis
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
+from hypothesis.internal.conjecture import providers
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from redis_components.admin.inspector import expire_owner, snapshot
@@ -395,7 +394,6 @@ class Exchanges(RuleBasedStateMachine):
         assert not [key for key in self.client.keys("*") if re.search(rb":deaths$", key)], "nobody is under suspicion any more"
 
 
-ALONE = "EXCHANGES_ALONE"
 SEARCH = int(os.environ.get("EXCHANGES", "0"))
 CASES: list[tuple[Filter, int]] = [(PlainSet(), 6 if os.environ.get("SHORT_TESTS") else 40), (Rolling(max_entries=1000), 12)]
 if SEARCH:
@@ -407,18 +405,11 @@ if SEARCH:
 @pytest.mark.timeout(0 if SEARCH else 300)
 @pytest.mark.parametrize(("filter", "examples"), CASES, ids=[filter.kind for filter, _ in CASES])
 def test_no_request_and_no_item_is_lost_or_leased_twice_in_any_interleaving(
-    filter: Filter, examples: int, request: pytest.FixtureRequest
+    filter: Filter, examples: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a process of its own: Hypothesis draws constants from all of our modules that are loaded, so that the examples would
-    be others after other tests.
-    """
-    if ALONE not in os.environ:
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", request.node.nodeid]
-        done = subprocess.run(
-            command, cwd=request.config.rootpath, env={**os.environ, ALONE: "1"}, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stdout[-20_000:]
-        return
+    """Hypothesis draws constants from all of our modules that are loaded: the examples would be others after other tests."""
+    monkeypatch.setattr(providers, "_get_local_constants", providers.Constants)
+    monkeypatch.setattr(providers, "CONSTANTS_CACHE", {})
     with RedisServer() as server:  # its own: it runs out of memory
         machine = type("OnThisRedis", (Exchanges,), {"client": server.client(), "filter": filter})
         run_state_machine_as_test(

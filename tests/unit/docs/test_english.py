@@ -7,6 +7,7 @@ Add a package to `PACKAGES` once it is clean.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,8 +29,8 @@ IDIOMS = {
     r"\blikewise\b": "also, in the same way",
 }
 
-_BREAK = re.compile(r'(?<![\s"])(?:\s|"|\bf(?="))*\n(?:\s|#|\bf(?=")|"|--)*')
-"""The end of a line and the beginning of the next: quotes of a string in parts, marks of a comment."""
+_MARKS = re.compile(r'(?:\s|#|\bf(?=")|"|--)*')
+"""What begins a line before its words: the quote of a part of a string, the mark of a comment."""
 
 
 def test_the_packages_are_free_of_the_idioms() -> None:
@@ -84,17 +85,23 @@ def _texts() -> Iterator[Path]:
 
 
 def _idioms(text: str) -> Iterator[tuple[int, str, str]]:
-    """Line, words and the alternative of each idiom in `text`."""
-    starts, joined, end = [(0, 1)], "", 0
-    for gap in _BREAK.finditer(text):
-        joined += f"{text[end : gap.start()]} "
-        end = gap.end()
-        starts.append((len(joined), 1 + text.count("\n", 0, end)))
-    joined += text[end:]
+    """Line, words and the alternative of each idiom in `text`, also of those that a line break divides."""
+    starts, numbers, parts, length = [], [], [], 0
+    for number, line in enumerate(text.splitlines(), 1):
+        if words := line[_marks_end(line) :].rstrip(' \t"'):
+            starts.append(length)
+            numbers.append(number)
+            parts.append(words)
+            length += len(words) + 1
+    joined = " ".join(parts)
     for pattern, instead in IDIOMS.items():
         for match in re.finditer(pattern, joined, re.IGNORECASE):
-            line = max(number for start, number in starts if start <= match.start())
-            yield line, match[0], instead
+            yield numbers[bisect_right(starts, match.start()) - 1], match[0], instead
+
+
+def _marks_end(line: str) -> int:
+    match = _MARKS.match(line)
+    return match.end() if match else 0
 
 
 SPEECH = re.compile(r"\b(tells?|told|says?|said|somebody|nobody|whoever|anew|beside)\b", re.IGNORECASE)
