@@ -5,14 +5,21 @@ Such a page would stay leased, and keep its place in the crawler, for as long as
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections.abc import Coroutine
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from scrapy.utils.asyncio import is_asyncio_available
+from twisted.internet.defer import CancelledError, Deferred
+
 from .engine import stop_crawl
-from .internals import CALLBACK, await_within, waiting_for_turn
+from .internals import CALLBACK, NotNow, await_within, waiting_for_turn
+from .page_tracker import Step, current_page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from scrapy import Request
     from scrapy.crawler import Crawler
@@ -26,6 +33,7 @@ logger = logging.getLogger(__name__)
 
 LOOKS = 20  # in the longest age
 LONGEST_URL = 300
+TOO_OLD = "its page was at work for too long"
 
 
 class PageAges:
@@ -36,9 +44,10 @@ class PageAges:
     def __init__(self, crawler: Crawler, frontier: Frontier, tracker: PageTracker, count: Callable[[str], None]) -> None:
         self._crawler, self._frontier, self._pages, self._count = crawler, frontier, tracker.pages, count
         self._max_s = frontier.config.max_page_age_s
+        self._has_contexts = is_asyncio_available()
         self._look_at, self._asked_at = 0.0, frontier.now()
         if self._max_s:
-            await_within(crawler, tracker.within, tracker.items_within)
+            await_within(crawler, self.within, partial(_ItemsWithin, self))
             frontier.listeners.applied.append(self._look)
 
     def oldest(self) -> tuple[float, str]:
@@ -51,6 +60,38 @@ class PageAges:
             return 0.0, ""
         since, request = min(at_work, key=lambda one: one[0])
         return now - since, f"{_awaited(self._pages[request])} of {request.url[:LONGEST_URL]}"
+
+    async def within(
+        self, request: Request | None, name: str, work: Awaitable[Any], ended: Callable[[str], Exception] = NotNow
+    ) -> Any:
+        """Await `work`, which is done for `request`; raise `ended` where its page was ended meanwhile."""
+        page = self._pages.get(request) if request is not None else None
+        page = page or current_page.get()  # of a file, for example, that a pipeline asks for
+        if page is None:
+            return await work
+        if page.ended:
+            if isinstance(work, Coroutine):
+                work.close()
+            raise ended(TOO_OLD)
+        if self._has_contexts:
+            task = asyncio.current_task()
+            assert task is not None
+            awaited = work
+            step = Step(name, task.cancel)
+        else:
+            awaited = deferred = Deferred.fromCoroutine(_result_of(work))
+            task, step = None, Step(name, deferred.cancel)
+        page.steps[step] = None
+        try:
+            return await awaited
+        except (asyncio.CancelledError, CancelledError):
+            if not step.ended:
+                raise
+            if task is not None:
+                task.uncancel()
+            raise ended(TOO_OLD) from None
+        finally:
+            del page.steps[step]
 
     def _look(self, *_: object) -> None:
         now = self._frontier.now()
@@ -101,3 +142,22 @@ class PageAges:
 def _awaited(page: Page) -> str:
     """Return the innermost step, for people."""
     return next((step.name for step in reversed(page.steps)), "a request kept in memory")
+
+
+class _ItemsWithin:
+    """Results of an asynchronous callback, until its page is ended. No generator, for each of which asyncio keeps books: that
+    would cost as much as all steps of a page.
+    """
+
+    def __init__(self, ages: PageAges, request: Request, found: AsyncIterator[Any]) -> None:
+        self._within, self._request, self._found = ages.within, request, found
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return self
+
+    def __anext__(self) -> Awaitable[Any]:
+        return self._within(self._request, CALLBACK, anext(self._found), StopAsyncIteration)
+
+
+async def _result_of(work: Awaitable[Any]) -> Any:
+    return await work

@@ -6,7 +6,6 @@ ends when its last part is finished, so that a crash before that gives the page 
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
 from contextvars import ContextVar
@@ -17,7 +16,6 @@ from urllib.parse import urlsplit
 from scrapy import Request
 from scrapy.exceptions import CloseSpider
 from scrapy.utils.asyncio import is_asyncio_available
-from twisted.internet.defer import CancelledError, Deferred
 
 from redis_components.errors import Unserializable
 from redis_components.frontier.messages import Lease, QueueOrder
@@ -25,10 +23,10 @@ from redis_components.server.untrusted_values import LATEST
 
 from .engine import stop_crawl
 from .failure_reasons import reason_of
-from .internals import CALLBACK, NotNow, running_scheduler, take_back
+from .internals import running_scheduler, take_back
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+    from collections.abc import Callable, Mapping
 
     from scrapy.crawler import Crawler
     from scrapy.http import Response
@@ -165,7 +163,6 @@ class SiteSlots:
 logger = logging.getLogger(__name__)
 
 MOST_LANES = 10_000
-TOO_OLD = "its page was at work for too long"
 
 
 class PageTracker:
@@ -267,13 +264,13 @@ class PageTracker:
 
     def is_late(self, request: Request) -> bool:
         """Return True if it is too late to send `request`, by the limits of its site: then its lease goes back (edge d)."""
-        page, working = self.pages.get(request), current_page.get()
+        page, working, now = self.pages.get(request), current_page.get(), self._frontier.now()
         for one in (page, working):  # a page at work may ask for robots.txt or files
             if one is not None:
-                one.seen_at = self._frontier.now()
+                one.seen_at = now
         if page is None or page.request is not request:
             return False
-        if self._frontier.now() < page.until:
+        if now < page.until:
             page.lane = ""
             return False
         page.cut_off = True
@@ -301,48 +298,6 @@ class PageTracker:
             self._frontier.rest(lane, wait_s)
         else:
             self._slots[lane] = ""
-
-    async def within(self, request: Request | None, name: str, work: Coroutine[Any, Any, Any]) -> Any:
-        """Await `work`, which is done for `request`; raise NotNow where its page was ended meanwhile."""
-        page = self.pages.get(request) if request is not None else None
-        page = page or current_page.get()  # of a file, for example, that a pipeline asks for
-        if page is None:
-            return await work
-        if page.ended:
-            work.close()
-            raise NotNow(TOO_OLD)
-        if self._has_contexts:
-            task = asyncio.current_task()
-            assert task is not None
-            awaited: Awaitable[Any] = work
-            step = Step(name, task.cancel)
-        else:
-            awaited = deferred = Deferred.fromCoroutine(work)
-            task, step = None, Step(name, deferred.cancel)
-        page.steps[step] = None
-        try:
-            return await awaited
-        except (asyncio.CancelledError, CancelledError):
-            if not step.ended:
-                raise
-            if task is not None:
-                task.uncancel()
-            raise NotNow(TOO_OLD) from None
-        finally:
-            del page.steps[step]
-
-    async def items_within(self, request: Request, found: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        """Yield the results of an asynchronous callback, until its page is ended."""
-
-        async def following() -> Any:
-            return await anext(found)
-
-        while True:
-            try:
-                one = await self.within(request, CALLBACK, following())
-            except (StopAsyncIteration, NotNow):
-                return
-            yield one
 
 
 def tracker_of(crawler: Crawler) -> PageTracker | None:
