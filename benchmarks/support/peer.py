@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import redis
 
@@ -27,6 +28,7 @@ from .rounds import Figures
 ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 900.0
 START_KEY = "bench:start_urls"
+COUNTER = ("/usr/bin/valgrind", "--tool=cachegrind", "--cache-sim=no")  # fifteen times as slow
 SCRAPY_REDIS = ("scrapy-redis", "scrapy-redis+stats")
 
 
@@ -41,7 +43,7 @@ def scrapy_redis_peers(report: Report, *, left_out: bool) -> tuple[str, ...]:
 class PeerProcess:
     """A crawl that runs; `figures()` waits for its end, `terminate()` asks for it. Leaving the block kills what is left."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, *, tree: Path = ROOT, counted: bool = False) -> None:
         self.job = job
         self._folder = tempfile.TemporaryDirectory(prefix="trawl-bench-")
         folder = Path(self._folder.name)
@@ -49,7 +51,9 @@ class PeerProcess:
         # With the fleet's settings a crawler fetches only what a site file names.
         (folder / "bench.toml").write_text(f'profile = "generic"\nbase_url = "{job.site}"\nforums = ["f1"]\n', encoding="utf-8")
         self._log = folder / "log"
-        python = sys.executable
+        self._counts = folder / "cachegrind.out"
+        counter = (*COUNTER, f"--cachegrind-out-file={self._counts}") if counted else ()
+        python = sys.executable if tree == ROOT else str(tree / ".venv" / "bin" / "python")
         if job.peer in SCRAPY_REDIS:
             found = interpreter()
             if found is None:
@@ -58,14 +62,16 @@ class PeerProcess:
         # The fleet's settings read the variables. The log goes to a file, as in a fleet: a pipe would keep this process busy.
         environment = {
             **os.environ,
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": str(tree),
+            **({"PYTHONHASHSEED": "0"} if counted else {}),
             "TRAWL_REDIS_URL": job.redis_url or "redis://127.0.0.1:1/0",
             "TRAWL_SITES_DIR": str(folder),
         }
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # each start would compile its modules, some of them in the crawl
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
-                tied(python, "-m", "benchmarks.peers.crawl", str(folder / "job.json")),
-                cwd=ROOT,
+                tied(*counter, python, "-m", "benchmarks.peers.crawl", str(folder / "job.json")),
+                cwd=tree,
                 env=environment,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -80,6 +86,8 @@ class PeerProcess:
         if self.process.returncode or not out.strip():
             raise BenchmarkFailed(f"{self.job.peer}: exit code {self.process.returncode}: {self.output()}")
         figures: Figures = json.loads(out.splitlines()[-1])
+        if self._counts.exists():
+            figures["instructions"] = int(self._counts.read_text().rpartition("summary: ")[2])
         return figures
 
     def terminate(self) -> None:
@@ -100,28 +108,31 @@ class PeerProcess:
         self._folder.cleanup()
 
 
-def run(job: Job) -> Figures:
+def run(job: Job, **of_the_process: Any) -> Figures:
     """One crawl from its start to its end. Raises BenchmarkFailed where it fetched nothing."""
-    with PeerProcess(job) as process:
+    with PeerProcess(job, **of_the_process) as process:
         figures = process.figures()
         if not figures["pages"]:
             raise BenchmarkFailed(f"{job.peer}: no page was fetched: {process.output()}")
         return figures
 
 
-def run_with_redis(job: Job, server: RedisServer, *, delay_ms: float = 0.0, seeds: Iterable[str] = ()) -> Figures:
+def run_with_redis(
+    job: Job, server: RedisServer, *, delay_ms: float = 0.0, seeds: Iterable[str] = (), **of_the_process: Any
+) -> Figures:
     """One crawl on an empty Redis (the benchmark's own), `delay_ms` added to each round trip; with what Redis did for it.
 
-    `seeds` are the start URLs; vanilla Scrapy gets them as its own and no Redis.
+    `seeds` are the start URLs; vanilla Scrapy gets them as its own and no Redis. `of_the_process`: the arguments of PeerProcess:
+    `tree` is another checkout that is measured, with its own environment; `counted` adds the number of `instructions`.
     """
     urls = tuple(seeds)
     if job.peer == "vanilla":
-        return run(replace(job, urls=urls))
+        return run(replace(job, urls=urls), **of_the_process)
     with server.client() as client, distance(server, delay_ms) as url:
         client.flushall()
         seed(client, urls)
         before = RedisWork.of(client)
-        figures = run(replace(job, redis_url=url))
+        figures = run(replace(job, redis_url=url), **of_the_process)
         return {**figures, **RedisWork.of(client).per_page(before, figures["pages"])}
 
 
