@@ -44,13 +44,13 @@ ROOM_FOR_FILES = 4 << 30
 FIRST = ("faults", "attacks", "acceptance", "integration")  # folders whose tests wait for processes; all others follow
 SECONDS = {  # that the tests of a file take in `make test`; of other files in these folders a few
     100: "politeness promises reading_apart",
-    70: "forum_crawl supervisor_lives spoilt_redis odd_threads wheels publish",
+    70: "forum_crawl supervisor_lives spoilt_redis odd_threads wheels",
     50: "demo group_runs failover crawler_process quotas_of_runs held_crawls chaos",
-    35: "consume_parts cli_up mysql backup nodes_and_rolls export reading embedded_faults deploy crawl_once innocent_site "
+    35: "consume_parts cli_up mysql backup nodes_and_rolls publish reading embedded_faults deploy crawl_once innocent_site "
     "embedded_sharing watch clocks messages jobs page_age exchange_properties",
     25: "custom_classes search recent_messages scheduler_crawl scheduler_bad_input deaths new_site_of_others storage_write "
     "page_clients writer_faults beats fuzz_corpus alerts who_can_write_to_redis forum_process member_turns states "
-    "hostile_site_live migrations health without_forums books private_addresses",
+    "hostile_site_live migrations health without_forums books private_addresses export",
 }
 SECONDS_OF = {f"test_{name}": seconds for seconds, names in SECONDS.items() for name in names.split()}
 

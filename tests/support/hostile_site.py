@@ -36,7 +36,7 @@ def hostile_site(thread: bytes, *, threads: int) -> Iterator[tuple[str, list[str
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Board) as server:
-        serving = threading.Thread(target=server.serve_forever, name="hostile site")
+        serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, name="hostile site")
         serving.start()
         try:
             yield f"http://127.0.0.1:{server.server_port}", asked

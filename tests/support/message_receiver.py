@@ -27,7 +27,7 @@ class MessageReceiver:
         self.port = self._server.server_port
 
     def __enter__(self) -> MessageReceiver:
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -96,7 +96,7 @@ def odd_forum() -> Iterator[OddForum]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     forum.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     try:
         yield forum
