@@ -21,6 +21,7 @@ from forums.storage.write.changes import BEGINNING, Change, Position
 from redis_components.errors import ConfigError
 from tests.support.items import at, comment, post, wire
 from tests.support.message_receiver import MessageReceiver
+from tests.support.processes import wait_until
 from tests.support.trawl_command import Trawl, commands, one_line
 
 
@@ -152,7 +153,7 @@ def test_people_are_told_of_events_and_alarms_through_apprise(
             '[outputs.team]\nkind = "notify"\nurl = "${TEAM_URL}"\nrules = ["gpu"]\nalarms = true\nbegin = "oldest"\n',
             "utf-8",
         )
-        assert publish_events() == {"team": "up to date"}
+        wait_until(lambda: publish_events() == {"team": "up to date"}, "what a round had no time for is sent in the next")
         assert notify_alarms() == {"team": "quiet"}  # nothing has lasted yet
         now = server_time(redis_client)
         monkeypatch.setattr(messages, "server_time", lambda self: now + LASTS_S + 1)
