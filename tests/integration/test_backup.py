@@ -23,6 +23,7 @@ from redis_components.admin.inspector import snapshot
 from redis_components.keys import CrawlKeys, limits_key
 from tests.support import warm_start
 from tests.support.contents import contents
+from tests.support.examples import examples
 from tests.support.processes import wait_until
 from tests.support.scrapy_command import crawl_command
 from tests.support.trawl_command import Trawl, commands, one_line
@@ -150,7 +151,8 @@ def test_a_backup_that_is_cut_or_changed_is_refused_and_changes_nothing(
         spoilt.write_bytes(broken)
         one_line(trawl("backup", "restore", str(spoilt), "--force"), 1, str(spoilt))
         assert contents(redis_client) == before
-    for place in range(20, len(good), 97):  # what gzip and tar add may be another; what is restored may not
+    # What gzip and tar add may be another; what is restored may not.
+    for place in range(20, len(good), len(good) // examples(160)):
         spoilt.write_bytes(flipped(good, place))
         assert "internal" not in trawl("backup", "restore", str(spoilt), "--force").err
         assert contents(redis_client) == before

@@ -16,16 +16,19 @@ import psutil
 import pytest
 
 from demo.forum.process import ForumFailed, ForumProcess
+from tests.support import warm_start
 from tests.support.processes import wait_until
 
 SMALL = ("--forums=1", "--threads=3")
 
 
 @contextmanager
-def _forum(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """`python -m demo.forum`, killed if it is still there at the end."""
+def _forum(*arguments: str, family: str = "cli.main") -> Iterator[warm_start.Popen]:
+    """`python -m demo.forum`, killed if it is still there at the end; without a family it starts cold."""
     command = [sys.executable, "-m", "demo.forum", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with warm_start.Popen(
+        command, family=family, env=dict(os.environ), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         try:
             yield process
         finally:
@@ -59,7 +62,7 @@ def test_a_signal_ends_it_with_code_0_and_without_a_word(number: signal.Signals,
 
 
 def test_a_signal_while_it_grows_its_content_ends_it_at_once_with_code_0(no_process_left: None) -> None:
-    with _forum("--forums=1000", "--threads=1000") as process:
+    with _forum("--forums=1000", "--threads=1000", family="") as process:
         wait_until(lambda: psutil.Process(process.pid).memory_info().rss > 60_000_000, "a forum that is growing")
 
         process.terminate()
