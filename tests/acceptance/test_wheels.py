@@ -334,7 +334,6 @@ def test_the_fleet_runs_its_own_application_in_a_folder_that_has_another(
         "TRAWL_NODE_CRAWLERS": "2",
         "TRAWL_TASK_MODULES": "shop_tasks",
     }
-    assert "forum_list" not in fleet.run("trawl", "status", code=1, **environment)
     ports = ("--port-flower", "0", "--port-exporter", "0")
     up = fleet.start("trawl", "up", *ports, log=log, **environment)
     try:
@@ -350,6 +349,7 @@ def test_the_fleet_runs_its_own_application_in_a_folder_that_has_another(
         command = f"import runpy, trawl_fleet; trawl_fleet.enter(); runpy.run_path({str(tmp_path / 'send.py')!r})"
         fleet.run("python", "-P", "-c", command, **environment)
         wait_until(lambda: redis_client.get("shop:counted") == b"trawl", lambda: f"their task ran:\n{log.read_text()}", 60)
+        assert {one.name for one in registry.crawlers()} == {"books/0"}, "no service of Trawl's own"
     finally:
         up.send_signal(signal.SIGINT)
         code_of_end = up.wait(60)
@@ -358,3 +358,4 @@ def test_the_fleet_runs_its_own_application_in_a_folder_that_has_another(
     assert "of the current folder was" not in said
     assert "ended (" not in said
     assert "theirs" not in said
+    assert "forum_list" not in said
