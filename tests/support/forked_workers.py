@@ -136,7 +136,7 @@ def _collect(config: pytest.Config, workers: int) -> pytest.Session | None:
     setup_config(likewise, None)
     likewise.pluginmanager.register(Reports())
     try:
-        with pytest.MonkeyPatch.context() as environment, suppress(Exception):
+        with pytest.MonkeyPatch.context() as environment:
             environment.setenv("PYTEST_XDIST_WORKER_COUNT", str(workers))
             session = pytest.Session.from_config(likewise)
             likewise._do_configure()
@@ -145,9 +145,12 @@ def _collect(config: pytest.Config, workers: int) -> pytest.Session | None:
             fixtures.pytest_sessionstart(session)
             session.perform_collect()
             return None if bad else session
+    except pytest.UsageError:
+        raise  # from a worker it would be xdist's internal error
+    except Exception:
+        return None  # the workers tell it
     finally:
         likewise._ensure_unconfigure()
-    return None  # the workers tell the exception
 
 
 def _take_over(session: pytest.Session) -> None:
