@@ -185,6 +185,7 @@ def test_a_search_ends_when_its_client_goes_and_gives_its_place_to_the_next(
 
     Database.from_url().open().close()
     monkeypatch.setattr(search, "find", endless)
+    monkeypatch.setattr(search, "_LOOK_S", 0.02)  # meanwhile the database computes
     monkeypatch.setattr(data, "LONGEST_S", 3600.0)
     app = create_app(source)
     for _ in range(2 * search.MOST_AT_ONCE):
