@@ -82,7 +82,7 @@ LONG = re.compile(  # left out of `make test`, where a shorter form or another v
       | test_scheduler_bad_input\.py::test_a_start_task_that_cannot_be_read.*\[(\[1\]|\]|\{"url":\ \])
       | test_failover\.py::.*loses_no_page_and_no_item\[cluster\]
       | test_politeness\.py::.*only_what_was_in_flight_arrives\[date\]
-      | test_politeness\.py::.*where_crawlers_are_slower_than_it\[one\ at\ a\ time
+      | test_politeness\.py::.*where_crawlers_are_slower_than_it\[(delay|one\ at\ a\ time)
       | test_scheduler_unfinished\.py::.*when_it_is_killed\[lambda-redirects\]
       | test_service_redis\.py::test_(another_namespace|another_name_of)
       | test_service_keys\.py::test_a_pause_reaches_it

@@ -211,12 +211,12 @@ def test_celery_refuses_a_cluster_in_one_line() -> None:
 
 @pytest.mark.usefixtures("client")
 def test_a_failover_to_a_replica_that_is_behind_loses_no_page_and_no_item(group: Group, tmp_path: Path) -> None:
-    with crawl(group.url, tmp_path, pages=300, latency_s=0.1, namespace=TAG) as run:
+    with crawl(group.url, tmp_path, pages=150, latency_s=0.2, namespace=TAG) as run:
         run.start(**WITHOUT_A_LOOP if isinstance(group, SentinelGroup) else {})
         run.seed()
 
         def reach(share: float) -> None:
-            wait_until(lambda: len(run.hits()) > share * 300, lambda: f"{share:.0%} of the pages\n{run.log()}", 60)
+            wait_until(lambda: len(run.hits()) > share * 150, lambda: f"{share:.0%} of the pages\n{run.log()}", 60)
 
         reach(0.2)
         group.fail_over(lambda: reach(0.4))

@@ -87,8 +87,8 @@ class FailsToOpen:
 def test_a_crawl_that_never_starts_says_good_bye(
     redis_url: str, redis_client: redis.Redis, tmp_path: Path, way: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLD_STARTS", "1")  # Twisted tells the error when Python takes its Deferred apart, at the process's end
     with crawl(redis_url, tmp_path, pages=1) as run:
+        monkeypatch.setenv("COLD_STARTS", "1")  # Twisted tells the error when Python takes its Deferred apart, at the end
         run.seed()
         run.start(ITEM_PIPELINES='{"tests.integration.test_other_reactors.FailsToOpen": 1}', **way).wait(60)
         assert "no database" in run.log()

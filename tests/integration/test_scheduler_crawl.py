@@ -17,30 +17,30 @@ from tests.support.redis_server import RedisServer
 def test_a_crawl_fetches_every_page_once_and_leaves_nothing_open(
     redis_url: str, redis_client: redis.Redis, tmp_path: Path
 ) -> None:
-    with crawl(redis_url, tmp_path, pages=200) as run:
+    with crawl(redis_url, tmp_path, pages=100) as run:
         run.seed()
         assert run.start().wait(60) == 0, run.log()
-        assert run.hits() == dict.fromkeys(range(1, 201), 1)
-        assert run.items() == list(range(1, 201))
+        assert run.hits() == dict.fromkeys(range(1, 101), 1)
+        assert run.items() == list(range(1, 101))
     shot = snapshot(redis_client, "links")
     assert (shot.ready, shot.leased, shot.leased_tasks, shot.owners, shot.dead) == (0, 0, 0, 0, 0)
-    assert shot.acked == 200
-    assert shot.stats["downloader/response_count"] == "200"
-    assert shot.stats["item_scraped_count"] == "200"
+    assert shot.acked == 100
+    assert shot.stats["downloader/response_count"] == "100"
+    assert shot.stats["item_scraped_count"] == "100"
 
 
 def test_two_processes_share_one_crawl_and_both_end_when_all_of_it_is_done(
     redis_url: str, redis_client: redis.Redis, tmp_path: Path
 ) -> None:
-    with crawl(redis_url, tmp_path, pages=300, latency_s=0.05) as run:
+    with crawl(redis_url, tmp_path, pages=150, latency_s=0.1) as run:
         run.start()
         run.start()
         run.wait_for(2)
         run.seed()
         run.finish()
-        assert run.hits() == dict.fromkeys(range(1, 301), 1)
+        assert run.hits() == dict.fromkeys(range(1, 151), 1)
     stats = snapshot(redis_client, "links").stats
-    assert (stats["downloader/response_count"], "start_time" in stats, stats["finish_reason"]) == ("300", True, "finished")
+    assert (stats["downloader/response_count"], "start_time" in stats, stats["finish_reason"]) == ("150", True, "finished")
     assert redis_client.keys("links:stats:*") == []
 
 
