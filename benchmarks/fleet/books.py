@@ -16,7 +16,6 @@ import json
 import os
 import secrets
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -31,6 +30,7 @@ from sqlalchemy import create_engine, text
 
 from benchmarks.fleet.kill_table import CONSUMERS
 from benchmarks.support.report import Report, options, section, table, write_section
+from tests.support import warm_start
 from tests.support.crawl import hits_of, link_site
 from tests.support.deployments import WAYS, Deployment
 from tests.support.postgres_server import PostgresServer, binaries
@@ -193,7 +193,9 @@ class Case:
 def books(way: str, folder: Path, *, pages: int, replicas: int, latency_s: float = 0.5) -> Iterator[Case]:
     """Start the case in one way; everything is ended with the block."""
     project = folder / "shop"
-    subprocess.run([sys.executable, "-m", "scrapy", "startproject", "shop", str(project)], check=True, capture_output=True)
+    warm_start.run(
+        [sys.executable, "-m", "scrapy.cmdline", "startproject", "shop", str(project)], check=True, capture_output=True
+    )
     with (project / "shop/settings.py").open("a") as settings:
         settings.write(SETTINGS)
     (project / "shop/spiders/books.py").write_text(SPIDER)
