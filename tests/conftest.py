@@ -45,7 +45,7 @@ FIRST = ("faults", "attacks", "acceptance", "integration")  # folders whose test
 SECONDS = {  # that the tests of a file take in `make test`; of other files in these folders a few
     100: "politeness promises reading_apart",
     70: "forum_crawl supervisor_lives spoilt_redis odd_threads wheels",
-    50: "demo group_runs failover crawler_process quotas_of_runs held_crawls chaos",
+    50: "demo group_runs failover crawler_process quotas_of_runs held_crawls chaos odd_threads",
     35: "consume_parts cli_up mysql backup nodes_and_rolls publish reading embedded_faults deploy crawl_once innocent_site "
     "embedded_sharing watch clocks messages jobs page_age exchange_properties",
     25: "custom_classes search recent_messages scheduler_crawl scheduler_bad_input deaths new_site_of_others storage_write "

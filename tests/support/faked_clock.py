@@ -10,7 +10,9 @@ import os
 import shutil
 import struct
 import subprocess
+import tempfile
 import time
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -64,15 +66,22 @@ COMPILER = shutil.which("cc") or shutil.which("gcc")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler: apt-get install gcc libc6-dev")
 
 
+@cache
+def _library() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        source, made = Path(folder) / "clock.c", Path(folder) / "clock.so"
+        source.write_text(SOURCE)
+        subprocess.run([str(COMPILER), "-shared", "-fPIC", "-O1", "-o", made, source], check=True, timeout=60)
+        return made.read_bytes()
+
+
 class Clock:
     """A clock that is right until it jumps."""
 
     def __init__(self, folder: Path) -> None:
         self._file, self._library = folder / "clock", folder / "clock.so"
         self._file.write_bytes(bytes(8))
-        source = folder / "clock.c"
-        source.write_text(SOURCE)
-        subprocess.run([str(COMPILER), "-shared", "-fPIC", "-O1", "-o", self._library, source], check=True, timeout=60)
+        self._library.write_bytes(_library())
 
     def jump(self, seconds: int) -> None:
         """From now on it is wrong by so many seconds."""
