@@ -44,7 +44,7 @@ ROOM_FOR_FILES = 4 << 30
 FIRST = ("faults", "attacks", "acceptance", "integration")  # folders whose tests wait for processes; all others follow
 SECONDS = {  # that the tests of a file take in `make test`; of other files in these folders a few
     100: "politeness promises reading_apart",
-    70: "forum_crawl supervisor_lives spoilt_redis odd_threads wheels",
+    70: "forum_crawl supervisor_lives spoilt_redis wheels",
     50: "demo group_runs failover crawler_process quotas_of_runs held_crawls chaos odd_threads",
     35: "consume_parts cli_up mysql backup nodes_and_rolls publish reading embedded_faults deploy crawl_once innocent_site "
     "embedded_sharing watch clocks messages jobs page_age exchange_properties",
