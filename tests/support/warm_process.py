@@ -135,6 +135,7 @@ def main(paths: list[str]) -> dict[str, object]:
             from workers.crawler.warm_parent import preload
 
             preload()  # Scrapy's own parts: `requests`, of the middleware of cookies, alone is a third of a short crawl
+            sys.modules.pop("workers.crawler.__main__", None)  # `runpy` warns of a module that is there
     gc.freeze()
     if (threads := len(os.listdir("/proc/self/task"))) != 1:  # noqa: PTH208 - names alone
         raise SystemExit(f"{threads} threads after importing {modules}: a fork would lose all but one")
