@@ -51,9 +51,9 @@ lint: $(TOOLS) ## Style, types and layers
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 
-test: $(TOOLS) ## The tests, eight at a time (most of them wait for processes), and meanwhile lint
+test: $(TOOLS) ## The tests, eleven at a time (most of them wait for processes), and meanwhile lint
 	@nice -n 10 $(LINT) > $(VENV)/lint.log 2>&1 & lint=$$!; \
-	  SHORT_TESTS=1 $(BIN)/python -m pytest -q -n 8 --dist worksteal; tests=$$?; \
+	  SHORT_TESTS=1 $(BIN)/python -m pytest -q -n 11 --dist worksteal; tests=$$?; \
 	  wait $$lint || { cat $(VENV)/lint.log; exit 1; }; exit $$tests
 
 test-all: lint ## The same with the long forms that `make test` leaves out (tests/conftest.py names them), each process started cold
