@@ -145,9 +145,7 @@ def _awaited(page: Page) -> str:
 
 
 class _ItemsWithin:
-    """Results of an asynchronous callback, until its page is ended. No generator, for each of which asyncio keeps books: that
-    would cost as much as all steps of a page.
-    """
+    """Results of an asynchronous callback, until its page is ended. No generator: asyncio keeps books for each of those."""
 
     def __init__(self, ages: PageAges, request: Request, found: AsyncIterator[Any]) -> None:
         self._within, self._request, self._found = ages.within, request, found
