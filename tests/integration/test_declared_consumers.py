@@ -60,8 +60,7 @@ def test_a_worker_consumes_what_is_declared_and_a_killed_consumer_loses_no_item(
         assert not client.exists("books:items:dead")
         assert f"written: {path} on a@test" in fleet.trawl("services", "show", "books")
         assert client.llen("stuck:items") == 1
-        waits = "consumer of stuck:items: items wait"
-        wait_until(lambda: waits in fleet.trawl("status"), lambda: f"status shows it\n{fleet.trawl('status')}", 60)
+        fleet.shows("consumer of stuck:items: items wait", "status")
         Services(client).remove("books")
         Services(client).remove("stuck")
         wait_until(lambda: not client.exists(lock), lambda: f"it ends with its declaration\n{fleet.said()}")

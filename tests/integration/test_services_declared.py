@@ -9,6 +9,7 @@ import pytest
 
 from redis_components.keys import CrawlRecords
 from tests.support.plain_project import PlainFleet, plain_fleet
+from tests.support.processes import wait_until
 
 pytestmark = pytest.mark.usefixtures("no_process_left")
 SPIDER = '''
@@ -60,7 +61,7 @@ def test_a_spider_of_another_project_is_declared_checked_crawled_and_removed(tmp
         assert {item["url"] for item in items} == {f"{fleet.site}/{page}" for page in range(1, 31)}
         assert {item["delay"] for item in items} == {"0.01"}
         assert not client.exists("shop:items", "books:items")
-        record = CrawlRecords(client).of("sale")
+        record = wait_until(lambda: CrawlRecords(client).of("sale"), lambda: f"its crawler records its crawl\n{fleet.said()}")
         assert record is not None
         assert record.keys.items == "sale:items"
         assert "sale" in fleet.trawl("status")

@@ -77,6 +77,20 @@ class PlainFleet(ToyFleet):
         """What a `trawl` command prints in this fleet's environment."""
         return self.run(f"from cli.main import main; main({list(arguments)!r})")
 
+    def shows(self, words: str, *command: str) -> str:
+        """What a `trawl` command prints, in one line, once it has these words: what it reads may be written a moment after
+        another sign of the same event.
+        """
+        printed = ""
+
+        def has_them() -> bool:
+            nonlocal printed
+            printed = " ".join(self.trawl(*command).split())
+            return words in printed
+
+        wait_until(has_them, lambda: f"trawl {' '.join(command)} shows {words!r}; it shows {printed}\n{self.said()}")
+        return printed
+
     def consumer_pid(self, node: str = "a") -> int:
         """The process of the node's pool that consumes."""
         return int((Path(self.environment["TRAWL_DATA_DIR"]) / f"run/{node}@test-consumers-0.lock").read_text())
