@@ -32,7 +32,7 @@ def test_three_forums_are_569_items_for_plain_consumers_and_none_is_lost_while_t
 
         # No consumer: crawlers start no page, which is said, and what was found waits.
         wait_until(lambda: shot().backed_up, lambda: f"items back up; {shot()}\n{fleet.said()}")
-        wait_until(lambda: all(one.in_flight == 0 for one in fleet.crawlers().values()), fleet.said)
+        fleet.wait_nothing_in_flight()
         waiting = shot()
         assert MAX_ITEMS <= waiting.items < 569
         assert waiting.ready + waiting.leased, "there is more to crawl"

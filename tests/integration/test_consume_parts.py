@@ -108,8 +108,7 @@ def test_a_run_leaves_its_files_in_a_bucket_although_a_crawler_and_the_consumer_
         fleet.beat()
         node = fleet.node()
         run = fleet.trawl("run", "--group", "shops").split()[0]
-        wait_until(lambda: f"chain.{run}/0" in fleet.crawlers(), fleet.said, 60)
-        os.kill(fleet.crawlers()[f"chain.{run}/0"].pid, signal.SIGKILL)
+        os.kill(fleet.crawler(f"chain.{run}/0").pid, signal.SIGKILL)
         # moto answers with CPU of its own
         wait_until(lambda: list(bucket.list_objects("shop", f"runs/shops/{run}/", recursive=True)), fleet.said, 60, every_s=0.25)
         with heard_out(client := fleet.redis.client(), fleet.consumer_pid()):

@@ -194,9 +194,7 @@ def test_each_member_of_a_run_has_its_verdict_and_the_next_night_is_compared(tmp
         first = fleet.trawl("run", "--group", "shops").split()[0]
         again = fleet.trawl("run", "--group", "shops").split()[0]
         assert again == first, "a run is skipped while the last one goes on"
-        slot = f"chain.{first}/0"
-        wait_until(lambda: slot in fleet.crawlers(), fleet.said, 60)
-        os.kill(fleet.crawlers()[slot].pid, signal.SIGKILL)
+        os.kill(fleet.crawler(f"chain.{first}/0").pid, signal.SIGKILL)
         parts = tmp_path / "files" / "shops" / first / ".parts" / "chain"
         wait_until(lambda: parts.exists(), fleet.said, 60)
         with heard_out(client := fleet.redis.client(), fleet.consumer_pid()):

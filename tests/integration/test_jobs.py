@@ -79,11 +79,11 @@ def test_a_crawl_of_two_crawlers_ends_whole_when_one_is_killed_is_cancelled_and_
     with library_fleet(tmp_path) as fleet:
         client = fleet.redis.client()
         task = ast.literal_eval(
-            fleet.ask(f"repr(crawl.delay('library', {{'first': '{fleet.site}/1'}}, crawlers=2, id='one').id)")
+            fleet.ask(f"repr(crawl.delay('library', {{'first': '{fleet.site}/1'}}, {{'DOWNLOAD_DELAY': 0.5}}, 2, id='one').id)")
         )
-        wait_until(lambda: "library.one/0" in fleet.crawlers() and "library.one/1" in fleet.crawlers(), fleet.said, 60)
+        first, _ = fleet.crawler("library.one/0"), fleet.crawler("library.one/1")
         wait_until(lambda: client.llen("library:items") >= 5, fleet.said, 60)
-        os.kill(fleet.crawlers()["library.one/0"].pid, signal.SIGKILL)
+        os.kill(first.pid, signal.SIGKILL)
         told = ast.literal_eval(fleet.ask(f"app.AsyncResult({task!r}).get(timeout=90)"))
         assert (told["state"], told["reason"], told["dead"], told["left"]) == ("finished", "finished", 0, 0)
         assert set(fetched(fleet, "library:items")) == {f"{fleet.site}/{n}" for n in range(1, PAGES + 1)}

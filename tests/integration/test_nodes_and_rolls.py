@@ -83,7 +83,7 @@ def test_crawlers_are_spread_move_and_are_replaced_without_a_page_lost_or_fetche
         done = trawl(fleet, "roll", "links")
         assert done.returncode == 1, done.stdout + fleet.said()
         assert done.stdout.splitlines()[-1].startswith("failed: 0 of 2 replaced, links/0 is refused")
-        assert is_untouched(third["links/1"], fleet.crawlers()["links/1"])
+        assert is_untouched(third["links/1"], fleet.crawler("links/1"))
 
         wait_until(lambda: len(hits_of(site)) == PAGES - 1, fleet.said, 60)
         assert set(hits_of(site).values()) == {1}

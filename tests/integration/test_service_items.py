@@ -50,7 +50,7 @@ def test_a_hundred_thousand_items_without_a_consumer_stop_the_crawl_and_none_is_
         wait_until(lambda: snapshot(client, "shelves").backed_up, lambda: f"items back up\n{fleet.said()}", 100)
 
         # Pages that were at work end; then nothing moves.
-        wait_until(lambda: fleet.crawlers()["shelves/0"].in_flight == 0, "pages in flight end")
+        fleet.wait_nothing_in_flight()
         shot = snapshot(client, "shelves")
         assert shot.bad_items == 0
         assert 100_000 <= shot.items <= 150_000, "the bound, and pages that were begun when it was met, of 1,000 items each"
@@ -86,7 +86,7 @@ def test_what_the_forum_writer_refuses_is_kept_stops_the_crawl_and_goes_back(tmp
         wait_until(lambda: not client.exists("books:items"), lambda: f"what can be stored is stored\n{fleet.said()}")
         fleet.crawl("books:start_urls")
         wait_until(lambda: snapshot(client, "books").backed_up, lambda: f"refused items back up\n{fleet.said()}", 60)
-        wait_until(lambda: fleet.crawlers()["books/0"].in_flight == 0, "pages in flight end")
+        fleet.wait_nothing_in_flight()
         wait_for_writer(fleet)
         shot = snapshot(client, "books")
         assert (shot.items, shot.bad_items >= 20, shot.bad_items < 60) == (0, True, True)

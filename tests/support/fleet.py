@@ -136,6 +136,24 @@ class ToyFleet:
         now = self.registry.now()
         return {r.name: r for r in self.registry.crawlers() if r.state is CrawlerState.RUNNING and r.alive(now)}
 
+    def crawler(self, slot: str) -> CrawlerRecord:
+        """The crawler of this slot, once it crawls: on a busy machine its record may be too old to count at any one look."""
+        found: CrawlerRecord | None = wait_until(
+            lambda: self.crawlers().get(slot), lambda: f"{slot} has a crawler; {self.crawlers()}\n{self.said()}"
+        )
+        assert found
+        return found
+
+    def wait_nothing_in_flight(self) -> None:
+        """Wait until each crawler has said so from now on: its last record may be of a moment before."""
+        since = self.registry.now()
+
+        def done() -> bool:
+            crawlers = self.crawlers().values()
+            return bool(crawlers) and all(one.beat_at > since and one.in_flight == 0 for one in crawlers)
+
+        wait_until(done, lambda: f"pages in flight end; {self.crawlers()}\n{self.said()}")
+
     def wait_whole(self, *slots: str, but_not: Iterable[int] = (), timeout_s: float = 60.0) -> dict[str, CrawlerRecord]:
         """Wait until exactly these slots have a crawler that crawls, none of them with a pid of `but_not`."""
 

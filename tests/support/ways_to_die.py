@@ -110,7 +110,7 @@ def _changed(fleet: MortalFleet, records: Iterable[CrawlerRecord]) -> Callable[[
 
 def _crawler(number: signal.Signals) -> Callable[[MortalFleet, float], Blow]:
     def act(fleet: MortalFleet, _: float) -> Blow:
-        victim = fleet.crawlers()[fleet.slots[0]]
+        victim = fleet.crawler(fleet.slots[0])
         os.kill(victim.pid, number)
         return Blow(at=time.time(), noticed=_changed(fleet, [victim]), gone=[victim.pid])
 
@@ -118,13 +118,13 @@ def _crawler(number: signal.Signals) -> Callable[[MortalFleet, float], Blow]:
 
 
 def _pool_child_killed(fleet: MortalFleet, _: float) -> Blow:
-    victim = fleet.crawlers()[fleet.slots[0]]
+    victim = fleet.crawler(fleet.slots[0])
     os.kill(fleet.occupants()[victim.pid].supervisor, signal.SIGKILL)
     return Blow(at=time.time(), noticed=_changed(fleet, [victim]), gone=[victim.pid])
 
 
 def _frozen_orphan(fleet: MortalFleet, _: float) -> Blow:
-    victim = fleet.crawlers()[fleet.slots[0]]
+    victim = fleet.crawler(fleet.slots[0])
     supervisor = fleet.occupants()[victim.pid].supervisor
     os.kill(victim.pid, signal.SIGSTOP)
     os.kill(supervisor, signal.SIGKILL)
@@ -184,7 +184,7 @@ def _fate(fate: Fate) -> Callable[[MortalFleet, float], Blow]:
 
 
 def _exit_at_start(fleet: MortalFleet, _: float) -> Blow:
-    victim = fleet.crawlers()[fleet.slots[0]]
+    victim = fleet.crawler(fleet.slots[0])
     fleet.break_configuration()
     os.kill(victim.pid, signal.SIGKILL)
     begun = time.time()
