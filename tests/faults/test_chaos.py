@@ -172,7 +172,7 @@ def test_whatever_dies_the_whole_forum_is_stored_once_and_nobody_is_left(tmp_pat
         say(f"told {verdict.told}; {verdict.unseen} versions were gone before anybody read them")
         assert verdict.faults == []
         assert max(fleet.watch.most.values()) == 1, fleet.watch.crowds
-        assert fleet.orphans() == []
+        wait_until(lambda: fleet.orphans() == [], lambda: f"no crawler is left over: {fleet.orphans()}\n{fleet.said()}")
         if isinstance(fleet, SecuredForumFleet):
             assert fleet.denied() == []
             (refused,) = fleet.refused_messages()

@@ -93,7 +93,8 @@ def test_a_paused_site_falls_silent_and_the_others_go_on(redis_server: RedisServ
         wait_until(lambda: len(hits_of(other)) == 200, lambda: f"the other site is crawled to its end\n{run.log()}", 60)
         assert not any(process.poll() for process in crawlers), "what is parked keeps the crawl open"
         with run.client() as client:
-            assert holds.parked_lots(client, run.keys).keys() == {f"requests:{site}", f"tasks:{site}"}
+            lots = {f"requests:{site}", f"tasks:{site}"}
+            wait_until(lambda: holds.parked_lots(client, run.keys).keys() == lots, lambda: f"both are parked\n{run.log()}")
         hold(run, **{f"site:{site}": None})
         run.finish()
         assert run.missing()[0] == []

@@ -37,8 +37,7 @@ def test_a_node_and_a_beat_that_stand_still_for_minutes_delay_nobody_and_do_no_h
         attacked.wait_whole()
         for _ in range(5):
             attacked.delay()
-        slots = [record.name for record in fleet.crawlers().values()]
-        assert len(slots) == len(set(slots)) == len(fleet.slots)
+        wait_until(lambda: fleet.crawlers().keys() == set(fleet.slots), lambda: f"{fleet.crawlers()}\n{fleet.said()}")
         assert max(fleet.watch.most.values()) == 1, fleet.watch.crowds
         asked = [path for path in innocent.paths() if path.startswith("/t/")]
         assert len(asked) - len(set(asked)) <= len(crawlers), "what was in flight may be fetched again"

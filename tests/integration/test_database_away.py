@@ -59,10 +59,14 @@ def test_a_database_that_is_away_is_one_warning_and_the_fleet_goes_on(
             return max((one.times for one in Registry(redis_client).errors() if one.where == "trawl.store_items"), default=0)
 
         wait_until(lambda: failures() >= 4, lambda: f"the database was tried four times:\n{up.said()}", 60)
-        lines = [line for line in up.said().splitlines() if "trawl.store_items: " in line]
-        assert len(lines) == 1, "\n".join(lines)
-        assert "WARNING" in lines[0]
-        assert "check that the server runs" in lines[0]
+
+        def lines() -> list[str]:
+            return [line for line in up.said().splitlines() if "trawl.store_items: " in line]
+
+        (line, *more) = wait_until(lines, lambda: f"it is logged, after it is told:\n{up.said()}")
+        assert not more, "\n".join(more)
+        assert "WARNING" in line
+        assert "check that the server runs" in line
     finally:
         assert up.end() == 0
 

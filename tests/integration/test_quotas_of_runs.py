@@ -160,7 +160,7 @@ def check(fleet: PlainFleet, site: Shop) -> None:
     client.hset(state, bucket, SPENT)
     net = start("net")
     until(lambda: site.pages_of("net") == 4)
-    until(lambda: "requests wait for the quota net, which has 60,000 a minute" in " ".join(fleet.trawl("status").split()))
+    fleet.shows("requests wait for the quota net, which has 60,000 a minute", "status")
     second = start("free")
     until(lambda: runs.all()[second].counts == {Verdict.FINE: 1})
     assert site.pages_of("net") == 4, "of two sites, one with a limit of its own"
@@ -170,7 +170,7 @@ def check(fleet: PlainFleet, site: Shop) -> None:
 
     # a job of the schedule, whose turn came several times meanwhile
     assert [job.service for job in Jobs(client).open().values() if job.service == "often"] == ["often"]
-    assert site.pages_of("often") == 1
+    until(lambda: site.pages_of("often") == 1)
     rounds = Schedules(client).rounds
     before = rounds()["often"].due
     until(lambda: rounds()["often"].due > before + 1)

@@ -55,6 +55,7 @@ def test_its_figures_are_seen_with_and_without_crawlers(fleet: PlainFleet) -> No
 
     fleet.trawl("scale", "notes=0")
     fleet.wait_whole()
+    wait_until(lambda: service(fleet)["alive"] == 0, lambda: f"its supervisor tells that it is gone; {service(fleet)}")
     for page in (1, 2, 3):
         fleet.crawl(TASKS, page)
     seen = service(fleet)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -78,9 +79,12 @@ def test_what_crawlers_say_is_in_the_workers_log_and_can_be_followed(fleet: ToyF
     assert len(trawl(fleet, "logs", "-n", "2").stdout.splitlines()) == 2
     assert "Enabled " not in both, "the lists of Scrapy are in the files only"
 
-    found = {run["id"]: run for run in json.loads(trawl(fleet, "history", "toy/0", "--json").stdout)}
+    def history() -> dict[str, Any]:
+        return {run["id"]: run for run in json.loads(trawl(fleet, "history", "toy/0", "--json").stdout)}
+
     token = first["toy/0"].token
-    assert list(found) == [f"toy/0#{token}.1", f"toy/0#{token}.0"]
+    wait_until(lambda: list(history()) == [f"toy/0#{token}.1", f"toy/0#{token}.0"], lambda: f"both are told of: {history()}")
+    found = history()
     killed = found[f"toy/0#{token}.0"]
     assert (killed["crawler"], killed["outcome"], killed["exit_code"]) == ("toy/0", "killed", -9)
     assert (killed["node"], killed["pid"]) == ("a@test", first["toy/0"].pid)
