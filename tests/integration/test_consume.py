@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from redis_components.items.stream import ItemStream
 from redis_components.keys import CrawlKeys, CrawlRecord, CrawlRecords
 from tests.support import warm_start
-from tests.support.processes import wait_until
+from tests.support.processes import heard_out, wait_until
 from tests.support.trawl_command import Trawl, commands, one_line
 from workers.consumers.consume import Item, Sink, consume
 from workers.consumers.files import JsonLines
@@ -62,7 +62,9 @@ def test_a_consumer_that_is_killed_loses_no_item(trawl: Trawl, redis_client: red
             with consumer(*to) as process:
                 wait_until(lambda: redis_client.llen("books:items") < EACH // 2, "it takes items", 60, every_s=0.001)
                 push(redis_client, life * EACH + EACH // 2, EACH // 2)
-                process.kill()
+                with heard_out(redis_client, process.pid):
+                    process.kill()
+                    process.wait()
             redis_client.delete(KEYS.writer())  # else the next one waits until the lock of the dead one has run out
         said = trawl("items", "consume", "books", *to, "--once")
         assert said.code == 0

@@ -42,10 +42,10 @@ def test_a_process_waits_for_work_without_standing_still_before_it_closes(
     redis_url: str, redis_client: redis.Redis, tmp_path: Path
 ) -> None:
     with crawl(redis_url, tmp_path, pages=31, spider="starting") as run:
-        process = run.start("-a", f"site={run.site}", SCHEDULER_IDLE_BEFORE_CLOSE=8)
+        process = run.start("-a", f"site={run.site}", SCHEDULER_IDLE_BEFORE_CLOSE=15)
         wait_until(lambda: len(run.hits()) == 30, lambda: f"the spider's own requests are done\n{run.log()}", 60)
         queue = PriorityQueue(redis_client, StartingSpider(), run.keys.requests)
         queue.push(Request(f"{run.site}/31", dont_filter=True))
-        wait_until(lambda: 31 in run.hits(), lambda: f"it takes what comes while it waits\n{run.log()}", 6)
+        wait_until(lambda: 31 in run.hits(), lambda: f"it takes what comes while it waits\n{run.log()}", 12)
         assert process.wait(60) == 0, run.log()
         assert "Spider closed (finished)" in run.log()

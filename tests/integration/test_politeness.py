@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from email.utils import formatdate
 from pathlib import Path
 
@@ -53,11 +53,12 @@ def limit(client: redis.Redis, crawl: Crawl, limited: LaneLimits) -> None:
     limits.change(client, crawl.keys.limits, crawl.site.removeprefix("http://"), limited)
 
 
-def run(crawl: Crawl, site: WatchedSite, pages: int, **settings: object) -> None:
-    """Several crawlers fetch so many pages, to the end."""
+def run(crawl: Crawl, site: WatchedSite, pages: int, *, ready: Callable[[], object] = lambda: None, **settings: object) -> None:
+    """Several crawlers fetch so many pages, to the end; `ready` is called when they wait for work."""
     for _ in range(CRAWLERS):
         crawl.start(**{"CONCURRENT_REQUESTS": CONCURRENCY, "DOWNLOADER_MIDDLEWARES": json.dumps(MIDDLEWARES)} | settings)
     crawl.wait_for(CRAWLERS)
+    ready()
     crawl.seed(*(f"{site.url}/{page}" for page in range(pages)))
     crawl.finish(100)
 
@@ -159,9 +160,10 @@ def test_a_site_is_shared_by_the_crawls_that_have_work_for_it(
     lists = Crawl(site=site.url, redis_url=redis_url, folder=tmp_path / "few", pages=0, spider="few")
     limit(redis_client, crawl, LaneLimits(rate=10))
     lists.start(DOWNLOADER_MIDDLEWARES=json.dumps(MIDDLEWARES))
-    lists.seed(*(f"{site.url}/list{page}" for page in range(10)))
     try:
-        run(crawl, site, 40)
+        with lists.kept_open():
+            lists.wait_for(1)  # it may be the slower one to start
+            run(crawl, site, 40, ready=lambda: lists.seed(*(f"{site.url}/list{page}" for page in range(10))))
         lists.finish(100)
     finally:
         for process in lists.processes:

@@ -151,7 +151,7 @@ def test_two_writers_at_once_even_when_the_lock_keeps_vanishing(
     for thread in writers:
         thread.join(60)
     finished.set()
-    thief.join(10)
+    thief.join(60)
     assert failures == []
     assert Outcome.LOCK_LOST in outcomes
     with Database.from_url(database_url) as database:
@@ -205,7 +205,7 @@ def test_a_database_server_that_stops_in_mid_transaction_costs_nothing(
             postgres_server.stop()
         try:
             with pytest.raises(StorageError, match="check that the server runs"):
-                drained.result(10)
+                drained.result(60)
             assert (len(stream), redis_client.exists(KEYS.bad_items(), KEYS.writer())) == (101, 0)
         finally:
             postgres_server.start()
