@@ -34,7 +34,7 @@ def running():
     return sent
 said = {"first": send("finish", items=5).get(timeout=60), "second": send("finish").get(timeout=60)}
 said["error"] = send("raise").get(timeout=60)
-said["timeout"] = send("crawl", timeout=4, settings={"CONCURRENT_REQUESTS": 2}).get(timeout=60)
+said["timeout"] = send("crawl", timeout=8, settings={"CONCURRENT_REQUESTS": 2}).get(timeout=60)
 sent = running()
 app.control.revoke(sent.id, terminate=True)
 try:

@@ -286,7 +286,7 @@ class LosesReplies:
             yield proxy
         finally:
             proxy._listener.shutdown(socket.SHUT_RDWR)
-            proxy._thread.join(10)
+            proxy._thread.join(60)
             proxy._listener.close()
 
     def _serve(self) -> None:
