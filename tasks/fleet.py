@@ -17,6 +17,8 @@ from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.server.untrusted_values import is_foreign
 from workers.application import application
 from workers.deploy.deploy import install
+from workers.deploy.environments import as_deployed
+from workers.deploy.folder import keep_folder
 from workers.fleet.autoscale import resize
 from workers.fleet.consumers import ConsumerHost, without_consumer
 from workers.fleet.holds import Target, hold, resume, stopped_slots
@@ -26,7 +28,8 @@ from workers.fleet.sizes import desired_fleet, scale, write_file_limits
 from workers.jobs.groups import limits_of_quotas
 from workers.jobs.jobs import advance, closed_slots
 from workers.jobs.run_steps import advance as advance_runs
-from workers.node.host import FULL, HELD, NODE
+from workers.jobs.run_steps import next_member
+from workers.node.host import FULL, HELD, NODE, NodeHooks
 from workers.state.holds import FleetHolds, Held
 from workers.state.jobs import Jobs
 from workers.state.nodes import Nodes
@@ -76,7 +79,13 @@ def run_crawler(self: Any, spider: str, number: int) -> str:
     events = CrawlingEvents(self)
     try:
         name = self.request.hostname
-        return NODE.host(spider, number, name=name, on_record=events.crawling, on_deadly_page=application().on_deadly_page)
+        hooks = NodeHooks(
+            declared=as_deployed,
+            before_launch=keep_folder,
+            following=next_member,
+            on_deadly_page=application().on_deadly_page,
+        )
+        return NODE.host(spider, number, name=name, on_record=events.crawling, hooks=hooks)
     finally:
         events.stopped()
 

@@ -18,8 +18,9 @@ from redis_components.embedded import data_dir
 from redis_components.errors import ConfigError
 from redis_components.items.stream import ItemStream
 from redis_components.keys import CrawlRecords
+from workers.consumers.consume import MIB, SinkOptions, open_sink
 from workers.consumers.consume import consume as move
-from workers.consumers.targets import FORMS, MIB, SinkOptions, Target, parse_target
+from workers.consumers.targets import FORMS, Target, parse_target
 from workers.fleet.consumers import ConsumerPlaces, Declared, declared_consumers
 
 app = command_group()
@@ -61,7 +62,7 @@ def consume(
         )
         if declared and (not to or parse_target(declared.text).below(data_dir()) == target):
             ConsumerPlaces(client).claim(service, target, node, moved=bool(to))
-        sink = target.open(options)
+        sink = open_sink(target, options)
         interrupts.listen()
         done = move(stream, sink, stopped=lambda: interrupts.asked, once=once, log=lambda line: complain(f"{service}: {line}"))
     echo(f"{service}: {counted(done.items, 'item')} taken{f', {done.refused:,} refused' if done.refused else ''}")

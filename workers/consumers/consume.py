@@ -13,16 +13,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import starmap
+from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
 import msgspec
 import redis
 
 from redis_components.admin.health import Problem
-from redis_components.errors import TrawlError
+from redis_components.errors import ConfigError, TrawlError
 from redis_components.items.stream import ItemStream, Lock, Refusal, Settled, give_back, new_token
 from redis_components.server.scripts import is_servers_state
 from workers.state.reports import Troubles
+
+from .targets import Target
 
 
 class SinkUnavailable(TrawlError):
@@ -80,6 +83,28 @@ class Sink:
 
     def close(self) -> None:
         """Release the sink: no more items come."""
+
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class SinkOptions:
+    """Options of a sink; each kind takes its own."""
+
+    table: str
+    key: str = ""
+    max_bytes: int = 100 * MIB
+    max_age_s: float = 0.0
+    once: bool = False
+
+
+def open_sink(target: Target, options: SinkOptions) -> Sink:
+    """Open the sink of a target. Raises ConfigError."""
+    if options.key and target.kind.name != "database":
+        raise ConfigError(f"--key is for databases: {target.kind.name} only appends")
+    sink: Sink = resolve_name(target.kind.sink)(target.place, options)
+    return sink
 
 
 def to_line(value: Any) -> bytes:

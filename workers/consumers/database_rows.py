@@ -21,7 +21,7 @@ from redis_components.errors import ConfigError
 from redis_components.items.stream import by_halves
 from redis_components.server.printable import masked
 
-from .consume import Item, Sink, SinkUnavailable
+from .consume import Item, Sink, SinkOptions, SinkUnavailable
 from .mysql_dialect import (
     CONNECT_ARGS,
     DRIVER,
@@ -264,3 +264,8 @@ def _fit(name: str, value: Any, column: sa.Column[Any]) -> Any:
 def _message(error: Exception) -> str:
     """Return the driver's message in one line, without the statement and its values."""
     return " ".join(str(getattr(error, "orig", None) or error).split())[:300]
+
+
+def opened(place: str, options: SinkOptions) -> DatabaseRows:
+    """Open the table of a target."""
+    return DatabaseRows(place, options.table, options.key)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from redis_components.errors import ConfigError
 
-from .consume import Item, Sink, SinkUnavailable, to_line
+from .consume import Item, Sink, SinkOptions, SinkUnavailable, to_line
 
 
 def sync_folder(folder: Path) -> None:
@@ -89,3 +89,8 @@ class JsonLines(Sink):
         sync_folder(self.path.parent)
         self._opened_at = time.monotonic()
         os.ftruncate(self._fd, self.path.read_bytes().rfind(b"\n") + 1)
+
+
+def opened(place: str, options: SinkOptions) -> JsonLines:
+    """Open the file of a target."""
+    return JsonLines(Path(place), max_bytes=options.max_bytes, max_age_s=options.max_age_s)

@@ -25,7 +25,7 @@ from redis_components.items.stream import ItemStream, PartNote
 from redis_components.server.printable import in_words
 from workers.environment.variables import S3
 
-from .consume import Item, Sink, SinkUnavailable, to_line
+from .consume import Item, Sink, SinkOptions, SinkUnavailable, to_line
 from .files import sync_folder
 
 MOST_ITEMS = 5_000
@@ -110,6 +110,11 @@ class S3Objects(Parts):
         body = b"".join(to_line(one.value) for one in items)
         self._bucket.put(f"{self.part}.jsonl", io.BytesIO(body), "application/x-ndjson")
         return {}
+
+
+def opened(place: str, options: SinkOptions) -> S3Objects:
+    """Open the bucket of a target."""
+    return S3Objects(place, max_bytes=options.max_bytes, max_age_s=options.max_age_s, at_once=options.once)
 
 
 _CHUNK = 1024 * 1024

@@ -31,7 +31,7 @@ from redis_components.server.names import fleet_namespace, is_name
 from redis_components.server.signing import signing_is_on
 from redis_components.server.untrusted_values import server_time
 from workers.process.run_module import own_module
-from workers.state.group_runs import GroupRun, GroupRuns, RunState
+from workers.state.group_runs import MEMBER, GroupRun, GroupRuns, RunState
 from workers.state.keys import FleetKeys
 
 from .consume import Item, to_line
@@ -48,8 +48,6 @@ LONGEST_S = 900.0
 """Longest life of that process."""
 AGAIN_S = 5.0
 MANIFEST, LATEST = "manifest.json", "latest"
-MEMBER = "RUN_MEMBER"
-"""Setting of a member's crawlers: its name, with which items are sent to the run's consumer."""
 FEEDS_ONLY = "feeds"
 
 logger = logging.getLogger(__name__)

@@ -12,30 +12,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from redis_components.embedded import data_dir
 from redis_components.errors import ConfigError, did_you_mean
 from redis_components.keys import CrawlKeys, CrawlRecord
 from workers.application import application
 from workers.environment.declaration import settings_module
-
-if TYPE_CHECKING:
-    from .consume import Sink
-
-
-MIB = 1024 * 1024
-
-
-@dataclass(frozen=True, kw_only=True)
-class SinkOptions:
-    """Options of a sink; each kind takes its own."""
-
-    table: str
-    key: str = ""
-    max_bytes: int = 100 * MIB
-    max_age_s: float = 0.0
-    once: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +30,8 @@ class TargetKind:
     """What fits a whole target; its group `place` is what the sink gets."""
     form: str
     """The words of help and messages."""
-    sink: Callable[[str, SinkOptions], Sink]
+    sink: str
+    """The function that opens it, as `pkgutil.resolve_name` finds it: its module brings SQLAlchemy and the like."""
     path: Callable[[str], Path | None] | None = None
     """The file of a target on this machine, None for a target without one. A target of a kind without this function
     may not be declared in Redis."""
@@ -61,12 +44,6 @@ class Target:
     kind: TargetKind
     place: str
     """A path for files, a URL for the others. It may hold a password."""
-
-    def open(self, options: SinkOptions) -> Sink:
-        """Open the sink. Raises ConfigError."""
-        if options.key and self.kind.name != "database":
-            raise ConfigError(f"--key is for databases: {self.kind.name} only appends")
-        return self.kind.sink(self.place, options)
 
     @property
     def path(self) -> Path | None:
@@ -83,27 +60,6 @@ class Target:
         here = path.absolute()
         whole = str(here if here.resolve().is_relative_to(data_dir().resolve()) else folder / path)
         return replace(self, place=_with_database(self.place, whole) if self.kind.name == "database" else whole)
-
-
-# The sinks are imported when one is opened: their modules bring SQLAlchemy and the like.
-
-
-def _jsonl(place: str, options: SinkOptions) -> Sink:
-    from .files import JsonLines
-
-    return JsonLines(Path(place), max_bytes=options.max_bytes, max_age_s=options.max_age_s)
-
-
-def _parts(place: str, options: SinkOptions) -> Sink:
-    from .parts import S3Objects
-
-    return S3Objects(place, max_bytes=options.max_bytes, max_age_s=options.max_age_s, at_once=options.once)
-
-
-def _rows(place: str, options: SinkOptions) -> Sink:
-    from .database_rows import DatabaseRows
-
-    return DatabaseRows(place, options.table, options.key)
 
 
 def _database_file(url: str) -> Path | None:
@@ -133,7 +89,7 @@ KINDS = (
         schemes=("jsonl",),
         pattern=re.compile(r"jsonl:(?P<place>\s*+\S.*)", re.DOTALL),
         form="jsonl:PATH",
-        sink=_jsonl,
+        sink="workers.consumers.files:opened",
         path=Path,
     ),
     TargetKind(
@@ -141,14 +97,14 @@ KINDS = (
         schemes=("s3",),
         pattern=re.compile(r"(?P<place>s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^\s?#@\\]{0,500})?)", re.ASCII),
         form="s3://BUCKET/PREFIX",
-        sink=_parts,
+        sink="workers.consumers.parts:opened",
     ),
     TargetKind(
         name="database",
         schemes=_DATABASES,
         pattern=re.compile(rf"(?P<place>({'|'.join(_DATABASES)})(\+\w+)?://.*)", re.ASCII | re.DOTALL),
         form="a database such as sqlite:///PATH",
-        sink=_rows,
+        sink="workers.consumers.database_rows:opened",
         path=_database_file,
     ),
 )

@@ -35,10 +35,23 @@ from redis_components.server.scripts import retried
 from redis_components.setting_values import number_of, object_of
 from redis_components.spiders import RedisMixin
 from workers.breaker.hosts import first_url, verdict_on
-from workers.consumers.run_files import MEMBER
 from workers.process.stat_metrics import SETTING, stat_patterns
 from workers.raw_pages.store import RawPage, RawStore, prune, raw_dir
-from workers.state.group_runs import ELSEWHERE, ERROR, FIELDS, KEPT_AS, LOST, MOST_FIELDS, PAGES, RAISED, RUN, URL, WALL, WALLS
+from workers.state.group_runs import (
+    ELSEWHERE,
+    ERROR,
+    FIELDS,
+    KEPT_AS,
+    LOST,
+    MEMBER,
+    MOST_FIELDS,
+    PAGES,
+    RAISED,
+    RUN,
+    URL,
+    WALL,
+    WALLS,
+)
 from workers.state.keys import FleetKeys
 
 from .crawl_record import bound_items

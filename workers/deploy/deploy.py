@@ -28,7 +28,7 @@ from workers.state.nodes import Nodes
 from workers.state.registry import Registry
 from workers.state.services import MAX_WAITING, Autoscaling, Deployment, Deployments, ServiceRecord, Services, Version
 
-from .environments import digest_of, keep, prepare, wheel_of
+from .environments import as_deployed, digest_of, keep, prepare, wheel_of
 from .folder import FOLDER
 from .project_wheel import build, content_of, settings_module
 
@@ -164,8 +164,8 @@ def check(
 
     Raises ConfigError and `redis.RedisError`.
     """
-    version = (python, project) if python else None
-    options = as_declared(client, CrawlerOptions(spider=service), install=True, version=version)
+    options = CrawlerOptions(spider=service)
+    options = as_declared(client, options, lambda _: (python, project)) if python else as_deployed(client, options, install=True)
     if arguments:
         options = replace(options, arguments={**options.arguments, **arguments})
     most = largest_fleet(declared_fleet(client) | Registry(client).desired(), Autoscaling(client)).get(service, 0)

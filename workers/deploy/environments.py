@@ -27,6 +27,8 @@ from redis_components.embedded.files import private_folder
 from redis_components.errors import ConfigError
 from redis_components.server.names import below, service_name
 from workers.environment.variables import Fleet
+from workers.fleet.sizes import as_declared
+from workers.process.options import CrawlerOptions
 from workers.state.services import Deployments, Version
 
 from .project_wheel import BuildFailed, pip_command, run_pip
@@ -127,18 +129,22 @@ def prepare(client: redis.Redis, service: str, version: Version) -> str:
     return python_of(service, version)
 
 
-def current_python(client: redis.Redis, service: str, *, install: bool) -> tuple[str, str]:
-    """Interpreter and settings module of the version that the service shall have; "" for both where it was never deployed.
+def as_deployed(client: redis.Redis, options: CrawlerOptions, install: bool) -> CrawlerOptions:
+    """Return the options of a crawler of a service's or job's present version. `install`: install it if this machine lacks it.
 
-    Raises ConfigError where that version is not here, and is not to be installed now.
+    Raises ConfigError where that version is not here, and is not to be installed now; else as `prepare` and `as_declared`.
     """
-    version = Deployments(client).of(service).now
-    if version is None:
-        return "", ""
-    python = prepare(client, service, version) if install else python_of(service, version)
-    if not python:
-        raise ConfigError(f"version {version.name} of {service} is not installed on this machine yet")
-    return python, version.project
+
+    def version(service: str) -> tuple[str, str]:
+        now = Deployments(client).of(service).now
+        if now is None:
+            return "", ""
+        python = prepare(client, service, now) if install else python_of(service, now)
+        if not python:
+            raise ConfigError(f"version {now.name} of {service} is not installed on this machine yet")
+        return python, now.project
+
+    return as_declared(client, options, version)
 
 
 def _folder(service: str, version: Version) -> Path:

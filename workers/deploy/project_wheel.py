@@ -19,7 +19,8 @@ from configparser import Error as ConfigParserError
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-from redis_components.errors import ConfigError, TrawlError
+from redis_components.errors import ConfigError
+from workers.fleet.sizes import NotInstalled
 
 BUILD_S = 300.0
 _LEFT_OUT = ("__pycache__", ".git", ".mypy_cache", ".pytest_cache", ".ruff_cache")
@@ -32,7 +33,7 @@ NO_PIP = (
 )
 
 
-class BuildFailed(TrawlError):
+class BuildFailed(NotInstalled):
     """The project cannot be built or installed; the message has the last line of pip's output."""
 
 

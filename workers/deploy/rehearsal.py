@@ -20,7 +20,7 @@ from workers.process.options import CrawlerOptions
 from workers.raw_pages.store import SUFFIX, raw_dir
 
 from .deploy import find, run_apart
-from .environments import prepare
+from .environments import as_deployed, prepare
 
 PAGES, OUT = "REPLAY_PAGES", "REPLAY_OUT"
 LONGEST_S = 1200.0
@@ -107,8 +107,8 @@ def rehearse(client: redis.Redis, service: str, version: str) -> Rehearsal:
     """Run the present and a new version on the kept pages. Raises ConfigError, BuildFailed and `redis.RedisError`."""
     folder, new = kept_pages(service), find(client, service, version)
     options = CrawlerOptions(spider=service)
-    present = as_declared(client, options, install=True)
-    after = as_declared(client, options, version=(prepare(client, service, new), new.project))
+    present = as_deployed(client, options, install=True)
+    after = as_declared(client, options, lambda _: (prepare(client, service, new), new.project))
     return Rehearsal(before=replay(present, folder), after=replay(after, folder))
 
 

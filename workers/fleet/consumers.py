@@ -28,9 +28,9 @@ from redis_components.server import fleet_file
 from redis_components.server.printable import masked
 from redis_components.server.signing import signing_is_on
 from redis_components.server.untrusted_values import JsonRecord, RecordStore
-from workers.consumers.consume import Sink, consume, report, unlock
+from workers.consumers.consume import Sink, SinkOptions, consume, open_sink, report, unlock
 from workers.consumers.run_files import RunConsumer
-from workers.consumers.targets import SinkOptions, Target, check_place, parse_target
+from workers.consumers.targets import Target, check_place, parse_target
 from workers.state.group_runs import GroupRuns
 from workers.state.keys import FleetKeys
 from workers.state.services import ServiceRecord, Services
@@ -67,7 +67,7 @@ class Declared:
 
     def open(self, client: redis.Redis) -> Sink:  # noqa: ARG002 - as RunConsumer has it
         """Return the sink. Raises ConfigError."""
-        return self.target.open(self.options())
+        return open_sink(self.target, self.options())
 
     def options(self) -> SinkOptions:
         """Return the options of its sink; the key counts for a database."""

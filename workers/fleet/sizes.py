@@ -12,7 +12,7 @@ size = 2
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import redis
 
-from redis_components.errors import ConfigError, did_you_mean, unknown_name
+from redis_components.errors import ConfigError, TrawlError, did_you_mean, unknown_name
 from redis_components.keys import limits_key
 from redis_components.politeness import limits
 from redis_components.politeness.limits import BY_CONFIG, FROM_FILES, LaneLimits
@@ -254,19 +254,29 @@ def scale(registry: Registry, autoscaling: Autoscaling, sizes: Mapping[str, int]
     return desired_fleet(registry)
 
 
-def as_declared(
-    client: redis.Redis, options: CrawlerOptions, *, install: bool = False, version: tuple[str, str] | None = None
-) -> CrawlerOptions:
-    """Return the options of a crawler of `options.spider`, a service. `install`: install its version if this machine lacks it;
-    `version`: interpreter and settings module of another version.
+def is_wanted(client: redis.Redis, name: str, number: int) -> bool:
+    """Return False for the slot of a job that is over, or whose crawler has come to its end: a late launch arrives after that."""
+    jobs = Jobs(client)
+    if job := jobs.get(name):
+        return job.state is JobState.RUNNING and number not in jobs.ends(name)
+    return "." not in name or name in declared_fleet(client)
 
-    Raises ConfigError, BuildFailed and `redis.RedisError`.
+
+class NotInstalled(TrawlError):
+    """The version of a service cannot be installed on this machine; another one may have it."""
+
+
+def as_declared(
+    client: redis.Redis, options: CrawlerOptions, version: Callable[[str], tuple[str, str]] = lambda _: ("", "")
+) -> CrawlerOptions:
+    """Return the options of a crawler of `options.spider`, a service or a job. `version` returns the interpreter and the settings
+    module of a service's version; "" for both: this process's interpreter, and the declared module.
+
+    Raises ConfigError and `redis.RedisError`.
     """
     job = Jobs(client).get(options.spider)
     record = (job.declaration if job else declaration_of(client, options.spider)) or ServiceRecord()
-    from workers.deploy.environments import current_python  # packaging, uv
-
-    python, deployed = version or current_python(client, job.service if job else options.spider, install=install)
+    python, deployed = version(job.service if job else options.spider)
     return replace(
         options,
         python=python,

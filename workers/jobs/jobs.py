@@ -28,7 +28,7 @@ from redis_components.start_tasks.seeding import push_urls
 from workers.environment.declaration import check_size
 from workers.environment.variables import Fleet
 from workers.fleet.seed_urls import schemes_of
-from workers.fleet.sizes import check_service, consumer_word, declared_fleet, service_in
+from workers.fleet.sizes import check_service, consumer_word, service_in
 from workers.state.jobs import FINISHED, Job, JobFigures, Jobs, JobState, expire_later, keep_keys, let_expire
 from workers.state.keys import FleetKeys
 from workers.state.registry import Registry, SlotView
@@ -257,14 +257,6 @@ def next_step(job: Job, ends: Mapping[int, str], views: Iterable[SlotView], done
         last = given_up[0]
         return replace(job, state=JobState.FAILED, reason=f"{last.state}: {last.error or last.note or 'see its log'}")
     return job
-
-
-def is_wanted(client: redis.Redis, name: str, number: int) -> bool:
-    """Return False for the slot of a job that is over, or whose crawler has come to its end: a late launch arrives after that."""
-    jobs = Jobs(client)
-    if job := jobs.get(name):
-        return job.state is JobState.RUNNING and number not in jobs.ends(name)
-    return "." not in name or name in declared_fleet(client)
 
 
 def closed_slots(client: redis.Redis, views: Iterable[SlotView]) -> set[tuple[str, int]]:

@@ -19,6 +19,7 @@ from redis_components.errors import ConfigError
 from redis_components.keys import CrawlRecords
 from redis_components.server.untrusted_values import as_text, server_time
 from workers.consumers.run_files import end_member, member_settings
+from workers.fleet.sizes import is_wanted
 from workers.state.group_runs import RUN, GroupRun, GroupRuns, Member, RunState, Verdict, counted, quota_lane
 from workers.state.jobs import Job, Jobs, JobState
 from workers.state.keys import FleetKeys
@@ -103,7 +104,7 @@ def _acquired(registry: Registry, job: str, node: str) -> Slot | None:
     """Take the slot of a job that goes on; None where another process has it, or has ended the job."""
     slot = registry.acquire(job, 0, node)
     registry.clear_launch(job, 0)
-    if slot and not jobs.is_wanted(registry.client, job, 0):
+    if slot and not is_wanted(registry.client, job, 0):
         registry.release(slot)
         return None
     return slot

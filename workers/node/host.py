@@ -14,7 +14,7 @@ import re
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -28,11 +28,7 @@ from redis_components.embedded.files import private_folder
 from redis_components.errors import TrawlError
 from redis_components.keys import keys_in
 from redis_components.server.names import node_name, service_name, slot_number
-from workers.deploy.folder import keep_folder
-from workers.deploy.project_wheel import BuildFailed
-from workers.fleet.sizes import as_declared
-from workers.jobs.jobs import is_wanted
-from workers.jobs.run_steps import next_member
+from workers.fleet.sizes import NotInstalled, as_declared, is_wanted
 from workers.process.exit_kinds import shutdown_grace
 from workers.process.options import CrawlerOptions
 from workers.process.page_at_work import PageAtWork
@@ -162,6 +158,22 @@ class GivenUp(TrawlError):
     """A slot was given up: its crawler does not stay up. `trawl status` shows why; the fleet tries it again later."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class NodeHooks:
+    """Functions of the packages above `workers` that a node calls for its crawlers. Without them it launches what is declared."""
+
+    declared: Callable[[redis.Redis, CrawlerOptions, bool], CrawlerOptions] = lambda client, options, _: as_declared(
+        client, options
+    )
+    """Return a crawler's options with the interpreter of its version, which is installed where the last argument is True.
+    Raises ConfigError, NotInstalled and `redis.RedisError`."""
+    before_launch: Callable[[redis.Redis, CrawlerOptions], Callable[[], object] | None] = lambda _client, _options: None
+    """Prepare a launch; return what has to be done once it has succeeded."""
+    following: Callable[[Registry, Slot], Slot | None] = lambda _registry, _slot: None
+    """Return the slot that has the place of a job that is over, None for none."""
+    on_deadly_page: Callable[[PageAtWork, str], object] = lambda _page, _why: None
+
+
 class Node:
     """This worker. Made once, in its main process and before the pool is forked."""
 
@@ -184,7 +196,7 @@ class Node:
         *,
         name: str,
         on_record: Callable[[CrawlerRecord], None],
-        on_deadly_page: Callable[[PageAtWork, str], object] = lambda _page, _why: None,
+        hooks: NodeHooks = NodeHooks(),
     ) -> str:
         """Keep a crawler in the slot until this node is drained, the slot is not wanted any more, or it is hopeless.
 
@@ -199,8 +211,8 @@ class Node:
             registry.report_error(name, f"it starts no crawlers: {fault}")
             return FULL
         try:
-            first = as_declared(client, CrawlerOptions(spider=spider), install=True)
-        except BuildFailed as error:
+            first = hooks.declared(client, CrawlerOptions(spider=spider), True)
+        except NotInstalled as error:
             registry.report_error(name, str(error))
             return FULL
         with self.room(name).place() as place:
@@ -218,21 +230,21 @@ class Node:
             if not is_wanted(client, spider, number):
                 registry.release(slot)
                 return OVER
-            surroundings = SupervisorHooks(
+            around = SupervisorHooks(
                 node=name,
-                declared=partial(as_declared, client),
+                declared=lambda options: hooks.declared(client, options, False),
                 draining=self.drain.is_set,
-                before_launch=partial(keep_folder, client),
+                before_launch=partial(hooks.before_launch, client),
                 on_launch=place.note,
                 on_record=on_record,
                 on_run=partial(report_run, client),
                 expire_owner=lambda spider, owner, why: expire_owner(client, keys_in(client, spider), owner, why),
-                on_deadly_page=on_deadly_page,
+                on_deadly_page=hooks.on_deadly_page,
             )
-            return self._crawl(client, registry, slot, first, surroundings)
+            return self._crawl(registry, slot, first, around, hooks)
 
     def _crawl(
-        self, client: redis.Redis, registry: Registry, slot: Slot, options: CrawlerOptions, surroundings: SupervisorHooks
+        self, registry: Registry, slot: Slot, options: CrawlerOptions, surroundings: SupervisorHooks, hooks: NodeHooks
     ) -> str:
         """Crawl in a slot, and then, in the same place, the members of its run that come next."""
         config, resting = SupervisorConfig(node_grace_s=shutdown_grace()), None
@@ -240,7 +252,7 @@ class Node:
             while True:
                 around = replace(
                     surroundings,
-                    on_finished=partial(Jobs(client).crawler_ended, slot.spider, slot.number),
+                    on_finished=partial(Jobs(registry.client).crawler_ended, slot.spider, slot.number),
                     before=registry.crawler(slot.spider, slot.number),
                 )
                 supervisor = Supervisor(slot, registry, options=options, config=config, surroundings=around, resting=resting)
@@ -248,7 +260,7 @@ class Node:
                 resting = supervisor.resting
                 if (last := supervisor.last) and last.state.given_up:
                     raise GivenUp(f"{last.name} is {last.state}: {last.note}{f'; {last.error}' if last.error else ''}")
-                following = self._following(registry, slot) if verdict is SlotOutcome.FINISHED else None
+                following = self._following(registry, slot, hooks) if verdict is SlotOutcome.FINISHED else None
                 if following is None:
                     return verdict
                 slot, options = following
@@ -256,15 +268,15 @@ class Node:
             if resting:
                 resting.let_go()
 
-    def _following(self, registry: Registry, slot: Slot) -> tuple[Slot, CrawlerOptions] | None:
+    def _following(self, registry: Registry, slot: Slot, hooks: NodeHooks) -> tuple[Slot, CrawlerOptions] | None:
         """Return the member that crawls next in the place of one that is over; None where `reconcile_fleet` gives it away."""
         client = registry.client
         if not self.any_service or self.drain.is_set():
             return None
         try:
-            if Nodes(client).is_draining(slot.owner) or (following := next_member(registry, slot)) is None:
+            if Nodes(client).is_draining(slot.owner) or (following := hooks.following(registry, slot)) is None:
                 return None
-            return following, as_declared(client, CrawlerOptions(spider=following.spider), install=True)
+            return following, hooks.declared(client, CrawlerOptions(spider=following.spider), True)
         except (redis.RedisError, TrawlError) as error:  # what was done is found by the next step of the run
             logger.warning("%s: its place is given back: %s", slot.name, error)
             return None

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from redis_components.errors import ConfigError
-from workers.consumers.targets import KINDS, SinkOptions, TargetKind, check_place, parse_target
+from workers.consumers.consume import SinkOptions, open_sink
+from workers.consumers.targets import KINDS, TargetKind, check_place, parse_target
 
 DOCS = Path(__file__).parents[4] / "docs"
 
@@ -33,7 +34,7 @@ def test_each_kind_opens_its_sink(tmp_path: Path) -> None:
     }
     assert set(places) == {kind.name for kind in KINDS}
     for place in places.values():
-        parse_target(place).open(SinkOptions(table="items")).close()
+        open_sink(parse_target(place), SinkOptions(table="items")).close()
 
 
 def test_a_kind_that_names_no_path_of_its_targets_is_not_taken_from_redis() -> None:
