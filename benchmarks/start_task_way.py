@@ -28,7 +28,7 @@ from tests.support.redis_server import RedisServer
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "reference" / "start-task-way.md"
 BEGIN, END = "<!-- written by `python -m benchmarks.start_task_way` -->\n", "<!-- end -->\n"
-PACKAGES = ("redis_components", "workers", "tasks", "forum_reader", "forums")
+PACKAGES = ("redis_components", "workers", "fleet_operations", "tasks", "forum_reader", "forums")
 LEGS = ("client", "worker", "forum_list", "forum_detail", "writer")
 DEADLINE_S = 60.0
 NOTES = f"""

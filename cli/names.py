@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import redis
 
+from fleet_operations.consumers.declared import crawl_keys
 from redis_components.errors import ConfigError, unknown_name
 from redis_components.keys import CrawlKeys, CrawlRecords
-from workers.fleet.consumers import crawl_keys
 from workers.fleet.sizes import desired_fleet, service_in
 from workers.state.beats import SPAN, UNITS
 from workers.state.records import parse_slot

@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.text import Text
 from sqlalchemy import ColumnElement, FromClause, func, select, true
 
+from fleet_operations.overview import Overview, OverviewReader
 from forums import FORUM_DETAIL
 from forums.storage import comments, posts, revisions
 from redis_components.admin.inspector import CrawlSnapshot
-from workers.overview import Overview, OverviewReader
 from workers.state.registry import CrawlerRecord
 
 from .processes import DemoProcesses

@@ -156,8 +156,8 @@ def notify_alarms() -> dict[str, str]:
     rules = load()
     if rules is None or not any(isinstance(one, NotifyOptions) and one.alarms for one in rules.outputs.values()):
         return {}
-    from workers.overview.problems import problems
-    from workers.overview.reader import OverviewReader
+    from fleet_operations.overview.problems import problems
+    from fleet_operations.overview.reader import OverviewReader
 
     client = connect()
     return send_alarms(client, rules, list(problems(OverviewReader(client).read())))

@@ -14,8 +14,8 @@ from .pages.charts import NO_ROWS, StoredRows
 if TYPE_CHECKING:
     from fastapi import APIRouter
 
+    from fleet_operations.overview import Overview
     from monitoring.metrics.figures import MetricSpec
-    from workers.overview import Overview
 
     from .pages.actions import Action
     from .pages.routes import Desk

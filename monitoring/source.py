@@ -10,11 +10,11 @@ from typing import Generic, TypeVar
 import redis
 from fastapi.responses import PlainTextResponse
 
+from fleet_operations.overview import Overview, OverviewReader, problems
 from redis_components.connection import connect, explain
 from redis_components.errors import ConfigError
 from redis_components.server.printable import in_one_line, masked
 from redis_components.server.url import impatient
-from workers.overview import Overview, OverviewReader, problems
 
 FIND_EVERY_S = 5.0  # between two searches for foreign values: each asks for every field of the fleet's keys
 ANSWER_S = 3  # longest wait for Redis; Prometheus waits 10 s for the whole scrape

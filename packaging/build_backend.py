@@ -33,7 +33,7 @@ REQUIRED = ("trawl-frontier", "trawl-reader")
 """Distributions of other folders of the checkout."""
 SHARED = ("redis_components", "forum_reader")
 """Their packages, which have these names in every environment."""
-PACKAGES = ("workers", "forums", "tasks", "cli", "monitoring", "demo")
+PACKAGES = ("workers", "fleet_operations", "forums", "tasks", "cli", "monitoring", "demo")
 MODULES = ("celeryconfig.py", "flowerconfig.py")
 
 

@@ -11,24 +11,24 @@ from typing import Any, TypeVar
 
 import redis
 
+from fleet_operations.consumers.declared import ConsumerHost, without_consumer
+from fleet_operations.deploy.deploy import install
+from fleet_operations.deploy.environments import as_deployed
+from fleet_operations.deploy.folder import keep_folder
+from fleet_operations.jobs.groups import limits_of_quotas
+from fleet_operations.jobs.jobs import advance, closed_slots
+from fleet_operations.jobs.run_steps import advance as advance_runs
+from fleet_operations.jobs.run_steps import next_member
 from redis_components.connection import connect
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.server.untrusted_values import is_foreign
 from workers.application import application
-from workers.deploy.deploy import install
-from workers.deploy.environments import as_deployed
-from workers.deploy.folder import keep_folder
 from workers.fleet.autoscale import resize
-from workers.fleet.consumers import ConsumerHost, without_consumer
 from workers.fleet.holds import Target, hold, resume, stopped_slots
 from workers.fleet.reconcile import Action, Forget, ForgetNode, Launch, Retire, plan, without_room
 from workers.fleet.roll import go_on, start_roll
 from workers.fleet.sizes import desired_fleet, scale, write_file_limits
-from workers.jobs.groups import limits_of_quotas
-from workers.jobs.jobs import advance, closed_slots
-from workers.jobs.run_steps import advance as advance_runs
-from workers.jobs.run_steps import next_member
 from workers.node.host import FULL, HELD, NODE, NodeHooks
 from workers.state.holds import FleetHolds, Held
 from workers.state.jobs import Jobs
@@ -140,8 +140,8 @@ def probe_sites() -> dict[str, str]:
 @app.task(name="trawl.sample_fleet")
 def sample_fleet() -> None:
     """Keep the fleet's figures of this minute, for the charts of the page. Safe to run concurrently."""
-    from workers.overview import OverviewReader
-    from workers.overview.samples import Samples, sample
+    from fleet_operations.overview import OverviewReader
+    from fleet_operations.overview.samples import Samples, sample
 
     client = connect()
     Samples(client).add(sample(OverviewReader(client).read()))

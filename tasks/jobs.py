@@ -12,14 +12,14 @@ from billiard.process import current_process
 from celery.exceptions import Ignore
 from kombu.exceptions import OperationalError
 
+from fleet_operations.jobs import jobs, runs
 from redis_components.connection import connect
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.start_tasks.seeding import Pushed
-from workers.consumers.targets import check_place, parse_target
-from workers.jobs import jobs, runs
-from workers.jobs.orders import check_settings
+from workers.crawler.orders import check_settings
 from workers.node.host import NODE
 from workers.state.jobs import Job, Jobs, JobState
+from workers.targets import check_place, parse_target
 
 from .app import app
 
@@ -45,7 +45,7 @@ def seed_urls(
     `table` (by default the service's name) with this `key`, are left out.
     Raises ConfigError for an unknown service and for `urls` that are not a list, OnHold where the service is being drained.
     """
-    from workers.fleet import seed_urls as seeding
+    from fleet_operations import seed_urls as seeding
 
     if not isinstance(urls, (list, tuple)):
         raise ConfigError(f'urls = {urls!r:.100}: must be a list of URLs or objects, as in ["https://example.org/"]')
@@ -81,7 +81,7 @@ def crawl(
 
     It takes no process of a worker: the task is PROGRESS with the figures while the fleet's nodes crawl, and SUCCESS with
     `{"job", "state", "reason", "pages", "items", "errors", …}` when the whole crawl is over, also when it was cancelled. It is
-    FAILURE (JobFailed) where its crawlers cannot run. `settings` are those that a task may set (`workers.jobs.orders`);
+    FAILURE (JobFailed) where its crawlers cannot run. `settings` are those that a task may set (`workers.crawler.orders`);
     `urls` are start tasks of a spider that is fed from Redis. `overlap`: where a job of the service goes on, `skip` returns that
     one, `queue` waits for its end, `replace` cancels it, "" crawls at the same time. Raises ConfigError for what cannot be a job.
     """

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     import redis
     from scrapy.http import Response
 
+    from fleet_operations.overview.reader import SitesReader
     from redis_components.keys import CrawlKeys
     from workers.environment.declaration import Variables
-    from workers.overview.reader import SitesReader
     from workers.process.page_at_work import PageAtWork
     from workers.state.group_runs import EndedMember
 

@@ -30,11 +30,11 @@ from benchmarks.peers.environment import interpreter
 from benchmarks.support.report import BenchmarkFailed, Report, options
 from benchmarks.support.rounds import Figures, Rounds
 from benchmarks.support.site import site
+from fleet_operations.jobs import runs
 from redis_components.embedded.die_with_parent import tied
 from redis_components.embedded.files import free_port
 from tests.support.fleet import ToyFleet
 from tests.support.processes import wait_until
-from workers.jobs import runs
 from workers.state.group_runs import GroupRuns
 from workers.state.nodes import Nodes
 

@@ -20,6 +20,19 @@ import typer
 from cli.access import redis_client, running_client
 from cli.views.options import AsJson, command_group
 from cli.views.output import echo, report, working
+from fleet_operations.backup.archive import (
+    FORMAT,
+    MANIFEST,
+    SIGNATURE,
+    SUMS,
+    Parts,
+    Staging,
+    Writer,
+    members_again,
+    records,
+    verified,
+)
+from fleet_operations.backup.snapshot import BackupError, KeyNames, key_names, read, snapshot
 from forums.state.database_state import LATELY_S, DatabaseClaim
 from forums.storage import Database
 from forums.storage.copying import check, copy_from, copy_name, copy_to, has_posts
@@ -31,8 +44,6 @@ from redis_components.embedded.files import private_file
 from redis_components.errors import ConfigError
 from redis_components.server.names import fleet_namespace
 from redis_components.server.untrusted_values import server_time
-from workers.backup.archive import FORMAT, MANIFEST, SIGNATURE, SUMS, Parts, Staging, Writer, members_again, records, verified
-from workers.backup.snapshot import BackupError, KeyNames, key_names, read, snapshot
 from workers.fleet.sizes import default_fleet
 from workers.state.nodes import Nodes
 

@@ -99,10 +99,10 @@ def check(as_json: AsJson = False) -> int:
 
 
 def _faults() -> Iterator[str]:
+    from fleet_operations.jobs.groups import limits_of_quotas
     from redis_components.server.variables import load_env_file
     from workers.application import application
     from workers.fleet.sizes import limits_in_file, services_in_file
-    from workers.jobs.groups import limits_of_quotas
     from workers.state.beats import schedule_in_file
 
     yield from _lines_of(load_env_file)

@@ -15,10 +15,10 @@ from cli.names import check_spiders
 from cli.views.options import AsJson, Service, Services, command_group
 from cli.views.output import complain, echo, in_plain_json, report
 from cli.views.tables import Columns, show
+from fleet_operations.deploy.deploy import blame, find, install, is_new, nodes_of, resize, store, use
+from fleet_operations.deploy.project_wheel import pip_command
+from fleet_operations.deploy.rehearsal import rehearse
 from redis_components.errors import ConfigError, TrawlError
-from workers.deploy.deploy import blame, find, install, is_new, nodes_of, resize, store, use
-from workers.deploy.project_wheel import pip_command
-from workers.deploy.rehearsal import rehearse
 from workers.fleet.holds import who
 from workers.fleet.roll import abort_roll, start_roll, work_of
 from workers.state.registry import Registry

@@ -20,6 +20,7 @@ from cli.health import main as check_health
 from cli.views.options import AsJson
 from cli.views.output import counted, print_json
 from cli.views.tables import echo_indented
+from fleet_operations.overview import OverviewReader, calm, problems
 from redis_components import __version__
 from redis_components.embedded import data_dir
 from redis_components.errors import TrawlError
@@ -30,7 +31,6 @@ from workers.application import Finding, application
 from workers.fleet.sizes import declared_fleet
 from workers.node.heartbeat import clock_problem, disk_problems
 from workers.node.worker_setup import broker_of
-from workers.overview import OverviewReader, calm, problems
 from workers.state.quarantine import find
 from workers.state.registry import Registry
 

@@ -15,6 +15,7 @@ from cli.names import check_site
 from cli.views.options import AsJson, SiteArgument, Yes, command_group
 from cli.views.output import complain, confirm, duration, echo, iso, print_json, report
 from cli.views.tables import Column, console, figure, table_of
+from fleet_operations.overview import OverviewReader
 from forums import FORUM_DETAIL, FORUM_LIST
 from forums.freshness import DAY_S, HOUR_S, estimate, next_check
 from forums.overview import BoardView, forum_sites
@@ -25,7 +26,6 @@ from forums.state.database_state import DatabaseClaim
 from forums.state.database_state import forget as forget_threads
 from forums.state.keys import Purpose, Spent
 from redis_components.keys import keys_in
-from workers.overview import OverviewReader
 
 from .seed import backfill, refresh, rescan
 

@@ -63,7 +63,8 @@ def init(
     return 0
 
 
-_TAKEN = frozenset({"redis_components", "workers", "forums", "tasks", "cli", "monitoring", "demo", "sites", "data", "trawl"})
+_PACKAGES = {"redis_components", "workers", "fleet_operations", "forums", "tasks", "cli", "monitoring", "demo"}
+_TAKEN = frozenset({*_PACKAGES, "sites", "data", "trawl"})
 
 
 def _is_free(name: str) -> bool:

@@ -14,14 +14,14 @@ from cli.names import check_spiders, item_keys
 from cli.processes import Interrupts
 from cli.views.options import command_group
 from cli.views.output import complain, counted, echo
+from fleet_operations.consumers.consume import MIB, SinkOptions, open_sink
+from fleet_operations.consumers.consume import consume as move
+from fleet_operations.consumers.declared import ConsumerPlaces, Declared, declared_consumers
 from redis_components.embedded import data_dir
 from redis_components.errors import ConfigError
 from redis_components.items.stream import ItemStream
 from redis_components.keys import CrawlRecords
-from workers.consumers.consume import MIB, SinkOptions, open_sink
-from workers.consumers.consume import consume as move
-from workers.consumers.targets import FORMS, Target, parse_target
-from workers.fleet.consumers import ConsumerPlaces, Declared, declared_consumers
+from workers.targets import FORMS, Target, parse_target
 
 app = command_group()
 

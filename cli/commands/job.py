@@ -15,15 +15,15 @@ from cli.names import check_spiders
 from cli.views.options import AsJson, ScrapySettings, SpiderArguments, Wait, command_group
 from cli.views.output import complain, counted, duration, echo, iso, print_json, report
 from cli.views.tables import Columns, show
+from fleet_operations.deploy.deploy import check
+from fleet_operations.jobs import jobs
 from redis_components.errors import ConfigError
 from redis_components.server.names import service_name
 from redis_components.server.printable import masked_values
 from redis_components.server.untrusted_values import server_time
-from workers.deploy.deploy import check
+from workers.crawler.orders import pairs
 from workers.fleet.holds import who
 from workers.fleet.sizes import declared_fleet
-from workers.jobs import jobs
-from workers.jobs.orders import pairs
 from workers.state.group_runs import GroupRun
 from workers.state.jobs import Job, Jobs, JobState
 

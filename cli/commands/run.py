@@ -12,13 +12,13 @@ from cli.access import redis_client
 from cli.views.options import AsJson, SpiderArguments, Wait, command_group
 from cli.views.output import complain, duration, echo, iso, print_json, report
 from cli.views.tables import Column, Columns, figure, show
+from fleet_operations.jobs import runs
+from fleet_operations.jobs.groups import ALL, Group, groups_in_file, members_of
+from fleet_operations.jobs.spider_list import project_spiders
 from redis_components.errors import ConfigError
 from redis_components.server.untrusted_values import server_time
+from workers.crawler.orders import pairs
 from workers.fleet.holds import who
-from workers.jobs import runs
-from workers.jobs.groups import ALL, Group, groups_in_file, members_of
-from workers.jobs.orders import pairs
-from workers.jobs.spider_list import project_spiders
 from workers.state.group_runs import GroupRun, GroupRuns, Verdict
 
 from .job import until_ended

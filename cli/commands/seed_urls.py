@@ -15,10 +15,10 @@ import typer
 from cli.access import redis_client
 from cli.views.options import AsJson
 from cli.views.output import Report, complain, counted, report, working
+from fleet_operations import seed_urls as seeding
 from redis_components.errors import ConfigError
 from redis_components.start_tasks.seeding import Pushed
-from workers.consumers.targets import parse_target
-from workers.fleet import seed_urls as seeding
+from workers.targets import parse_target
 
 ROOM_S = 0.5
 """Seconds between two attempts to queue what had no room."""

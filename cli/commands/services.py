@@ -13,12 +13,12 @@ from cli.views.options import AsJson, ScrapySettings, Service, SpiderArguments, 
 from cli.views.options import Services as OfServices
 from cli.views.output import complain, counted, echo, print_json, report
 from cli.views.tables import Columns, show
+from fleet_operations.consumers.declared import ConsumerPlaces
+from fleet_operations.deploy.deploy import check as check_one
 from redis_components.errors import ConfigError, unknown_name
 from redis_components.server.printable import masked, masked_values
-from workers.deploy.deploy import check as check_one
-from workers.fleet.consumers import ConsumerPlaces
+from workers.crawler.orders import pairs
 from workers.fleet.sizes import check_service, declarations, value_origins
-from workers.jobs.orders import pairs
 from workers.state.services import MAX_WAITING, ServiceRecord, Services
 
 from .deploy import versions

@@ -30,12 +30,12 @@ from forums.writer.store import store
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.items.stream import ItemStream, Lock, new_token
 from redis_components.keys import CrawlRecords
-from workers.consumers.targets import streams_of
 from workers.fleet.holds import who
 from workers.fleet.sizes import declared_fleet
 from workers.raw_pages import raw_dir
 from workers.raw_pages.store import size_of
 from workers.state.registry import Registry
+from workers.targets import streams_of
 
 
 def reparse(site: Annotated[str, typer.Argument(metavar="SITE", help="Name of a site.")], since: Since = None) -> int:

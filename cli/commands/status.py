@@ -16,7 +16,7 @@ from redis_components.errors import ConfigError, RedisUnavailable
 if TYPE_CHECKING:  # where nothing runs, all of it would be loaded for one line
     from rich.console import RenderableType
 
-    from workers.overview import Overview
+    from fleet_operations.overview import Overview
 
 WELL, ATTENTION = 0, 1
 EVERY_S = 1.0
@@ -56,8 +56,8 @@ def look() -> tuple[Overview, str] | None:
     url = running_url()
     if url is None:
         return None
+    from fleet_operations.overview import OverviewReader
     from redis_components.server.printable import masked
-    from workers.overview import OverviewReader
 
     with redis_client(url) as client:
         return OverviewReader(client).read(), masked(url)
@@ -71,7 +71,7 @@ def _show(seen: tuple[Overview, str] | None, as_json: bool, *, everything: bool 
     from cli.views.fleet_screen import FleetScreen
     from cli.views.fleet_tables import overview_json
     from cli.views.tables import console
-    from workers.overview import problems
+    from fleet_operations.overview import problems
 
     view, name = seen
     if as_json:

@@ -37,6 +37,7 @@ from cli.views.options import AllowPrivate, Contact, SiteName
 from cli.views.output import complain, echo
 from cli.views.tables import console
 from cli.views.up_screen import LOOK_S, UpLog, UpScreen
+from fleet_operations.overview import Overview, OverviewReader
 from redis_components.embedded import data_dir, redis_url
 from redis_components.errors import ConfigError, TrawlError, unknown_name
 from redis_components.server.printable import masked
@@ -45,7 +46,6 @@ from redis_components.server.url import impatient
 from redis_components.server.variables import refuse_example_secrets, variable
 from workers.application import application
 from workers.fleet.sizes import check_service, declarations, declared_fleet, default_fleet, largest_fleet, node_crawlers, scale
-from workers.overview import Overview, OverviewReader
 from workers.process import start_checks
 from workers.process.config_digest import differences, shared_digests
 from workers.process.run_module import own_module

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
+from fleet_operations.overview import WELL, Overview, ServiceView, calm, problems
+from fleet_operations.overview.model import shown_state
 from redis_components.admin.health import Problem
 from redis_components.admin.lanes import in_one_line
-from workers.overview import WELL, Overview, ServiceView, calm, problems
-from workers.overview.model import shown_state
 from workers.state.registry import CrawlerRecord, CrawlerState
 from workers.state.rolls import RollState
 

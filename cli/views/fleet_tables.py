@@ -17,7 +17,7 @@ from .output import duration, in_plain_json, iso
 from .tables import Column, FittedTable, figure
 
 if TYPE_CHECKING:
-    from workers.overview import Overview, SitesView
+    from fleet_operations.overview import Overview, SitesView
     from workers.state.holds import Breaker
     from workers.state.quarantine import Foreign
     from workers.state.registry import CrawlerRecord
@@ -132,7 +132,7 @@ def overview_json(view: Overview) -> dict[str, Any]:
     """Return the overview as `--json` shows it: names as in the tables."""
     from cli.commands.deploy import roll_json
     from cli.commands.scale import autoscaled_json
-    from workers.overview import problems
+    from fleet_operations.overview import problems
 
     sites = sites_json(view.sites)
     whole = {

@@ -12,8 +12,8 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 from rich.text import Text
 
+from fleet_operations.overview import Overview, calm, problems
 from redis_components.errors import TrawlError
-from workers.overview import Overview, calm, problems
 
 from .tables import LEAST_BELOW
 

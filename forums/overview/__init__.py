@@ -1,4 +1,4 @@
-"""Forum half of the overview (`workers/overview`): the sites and their boards.
+"""Forum half of the overview (`fleet_operations/overview`): the sites and their boards.
 
 model.py     the sites at one moment, read from Redis, and what needs attention, each with its next step
 boards.py    state of one board

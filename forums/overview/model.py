@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import redis
 
+from fleet_operations.overview.model import Overview, SiteFault, SiteSample, SitesView
+from fleet_operations.overview.problems import named
+from fleet_operations.overview.reader import Reading, SitesReader
 from forums import FORUM_DETAIL, FORUM_LIST
 from forums.records import FORUM_WRITER
 from forums.state.database_state import (
@@ -29,16 +32,13 @@ from redis_components.frontier.holds import why_not_seeded
 from redis_components.keys import CrawlKeys, keys_in
 from redis_components.politeness.limits import BY_TRIAL
 from redis_components.server.printable import span
-from workers.consumers.targets import streams_of
-from workers.overview.model import Overview, SiteFault, SiteSample, SitesView
-from workers.overview.problems import named
-from workers.overview.reader import Reading, SitesReader
 from workers.state.keys import FleetKeys
+from workers.targets import streams_of
 
 from .boards import Boards, BoardState, BoardView, fails, watched
 
 if TYPE_CHECKING:
-    from workers.overview import Overview
+    from fleet_operations.overview import Overview
 
 
 class BoardTally(NamedTuple):

@@ -18,6 +18,8 @@ from urllib.parse import unquote, urlsplit
 import redis
 from sqlalchemy import Table, func, or_, select
 
+from fleet_operations.overview.model import Overview
+from fleet_operations.overview.reader import OverviewReader
 from forum_reader.definition.page_requests import place_of, shown
 from forums import FORUM_DETAIL, FORUM_LIST
 from forums.records.tasks_and_items import thread_id
@@ -28,8 +30,6 @@ from redis_components.admin.find_entries import Entry, EntryLocation, Search, fi
 from redis_components.keys import CrawlRecords
 from redis_components.server.printable import span
 from redis_components.server.untrusted_values import server_time
-from workers.overview.model import Overview
-from workers.overview.reader import OverviewReader
 
 from .model import forum_sites
 

@@ -50,6 +50,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.mysql.base import MySQLDialect
 from sqlalchemy.exc import SQLAlchemyError
 
+from fleet_operations.consumers.mysql_dialect import DRIVER, MYSQL, has_other_driver
 from forums import FORUM_DETAIL
 from forums.environment import Storage
 from forums.freshness import Rechecks, RechecksOf
@@ -60,7 +61,6 @@ from redis_components.embedded.files import private_file, private_folder
 from redis_components.errors import ConfigError
 from redis_components.keys import keys_in
 from redis_components.server.variables import variable
-from workers.consumers.mysql_dialect import DRIVER, MYSQL, has_other_driver
 
 from .engine import KINDS, WRITING, build, file_identity, in_memory, leave_unread, sqlite_file
 from .errors import EXAMPLES, StorageError, masked, storage_error, unfit

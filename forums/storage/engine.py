@@ -46,8 +46,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects import mysql
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
+from fleet_operations.consumers.mysql_dialect import CONNECT_ARGS, DRIVER, collation, most_bytes, sent_bytes, why_too_large
 from forums.records.stored import Item
-from workers.consumers.mysql_dialect import CONNECT_ARGS, DRIVER, collation, most_bytes, sent_bytes, why_too_large
 
 _WIDTH = len("2026-01-02T03:04:05.000000Z")
 

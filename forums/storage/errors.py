@@ -13,9 +13,9 @@ from urllib.parse import unquote
 from sqlalchemy import URL
 from sqlalchemy.exc import NoSuchModuleError
 
+from fleet_operations.consumers.database_rows import cause_of, is_of_a_row
+from fleet_operations.consumers.mysql_dialect import error_code
 from redis_components.errors import TrawlError
-from workers.consumers.database_rows import cause_of, is_of_a_row
-from workers.consumers.mysql_dialect import error_code
 
 _SECRET_OPTIONS = ("password", "sslpassword")
 EXAMPLES = "sqlite:///data/trawl.sqlite, postgresql+psycopg://user:password@host/database or mysql+pymysql://… (also MariaDB)"

@@ -23,6 +23,8 @@ import msgspec
 import redis
 from sqlalchemy import func, select
 
+from fleet_operations.consumers import consume as loop
+from fleet_operations.consumers.consume import Outcome, Sink, Stored
 from forums import FORUM_DETAIL, FORUM_LIST
 from forums.freshness import Observation, Rechecks, observe
 from forums.records import FORUM_WRITER
@@ -39,11 +41,9 @@ from forums.storage.write.changes import Written
 from redis_components.admin.health import Problem
 from redis_components.items.stream import ItemStream, new_token
 from redis_components.keys import CrawlRecords, keys_in
-from workers.consumers import consume as loop
-from workers.consumers.consume import Outcome, Sink, Stored
-from workers.consumers.targets import streams_of
 from workers.state.registry import Registry
 from workers.state.reports import Troubles
+from workers.targets import streams_of
 
 from .fleet_database import forget, opened
 

@@ -13,19 +13,19 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import Field
 
+from fleet_operations.jobs import jobs, runs
+from fleet_operations.jobs.groups import groups_in_file
+from fleet_operations.jobs.spider_list import project_spiders
+from fleet_operations.overview import Overview
+from fleet_operations.seed_urls import seed_urls
 from monitoring.source import CachedOverview, Source, readiness
 from redis_components.connection import explain
 from redis_components.errors import ConfigError, RedisUnavailable, TrawlError, unknown_name
 from redis_components.server.names import service_name
 from redis_components.server.printable import in_one_line, masked_values
 from redis_components.start_tasks.seeding import Pushed
-from workers.fleet.seed_urls import seed_urls
+from workers.crawler.orders import check_settings
 from workers.fleet.sizes import declared_fleet
-from workers.jobs import jobs, runs
-from workers.jobs.groups import groups_in_file
-from workers.jobs.orders import check_settings
-from workers.jobs.spider_list import project_spiders
-from workers.overview import Overview
 from workers.state.group_runs import GroupRun, GroupRuns
 from workers.state.jobs import Jobs
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import func, select
 
+from fleet_operations.overview.samples import Resolution
 from forums.storage import Database
 from forums.storage.read import read_sql
 from forums.storage.read.event_reader import Event, EventLog
@@ -22,7 +23,6 @@ from forums.storage.schema.tables import sites as stored_sites
 from monitoring.pages.charts import StoredRows
 from monitoring.pages.views import LONGEST_S
 from redis_components.errors import TrawlError
-from workers.overview.samples import Resolution
 
 POSTS_SHOWN = 10
 EVENTS_SHOWN = 50

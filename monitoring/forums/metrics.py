@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+from fleet_operations.overview import Overview
 from forums.overview import forum_sites
 from forums.overview.boards import WatchedForum
 from forums.state.keys import Purpose
 from monitoring.metrics.figures import MetricSpec, Samples, Value, number, single, specs
-from workers.overview import Overview
 
 MOST_BOARDS = 10_000
 """Boards of which each has its series; the figures of sites count all."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TypeVar
 
+from fleet_operations.overview import Overview
 from forums.overview import BoardView, forum_sites
 from forums.overview.boards import BAD_STATES, BoardState
 from forums.overview.model import BoardTally
@@ -19,7 +20,6 @@ from monitoring.pages.rendering import clock
 from monitoring.pages.views import NotThere, Reading
 from redis_components.errors import TrawlError
 from redis_components.server.printable import span
-from workers.overview import Overview
 from workers.state.holds import Breakers
 
 from . import data

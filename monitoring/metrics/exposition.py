@@ -9,7 +9,7 @@ from prometheus_client.core import HistogramMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as CONTENT_TYPE
 from prometheus_client.exposition import generate_latest
 
-from workers.overview import Overview
+from fleet_operations.overview import Overview
 
 from .figures import MetricSpec
 from .fleet import METRICS

@@ -11,8 +11,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
+from fleet_operations.overview import Overview
 from redis_components.admin.inspector import CrawlSnapshot
-from workers.overview import Overview
 from workers.process.stat_metrics import MOST_SERIES, is_named
 
 Histogram = tuple[tuple[str, ...], list[tuple[str, float]], float]  # label values, buckets, sum

@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from fleet_operations.overview import Overview, ServiceView
+from fleet_operations.overview.model import GONE, shown_state
 from monitoring.part import part
 from redis_components.admin import health
-from workers.overview import Overview, ServiceView
-from workers.overview.model import GONE, shown_state
 from workers.state.group_runs import Verdict
 from workers.state.registry import CrawlerState
 from workers.state.rolls import RollState

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from markupsafe import Markup, escape
 
-from workers.overview.samples import History, Resolution, Sample, rates
+from fleet_operations.overview.samples import History, Resolution, Sample, rates
 
 WIDTH, HEIGHT, ALONE = 360, 90, 4
 MOST_POINTS = 240

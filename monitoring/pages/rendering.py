@@ -9,9 +9,9 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from fleet_operations.overview.model import GONE, shown_state
 from monitoring.part import part
 from redis_components.server.printable import printable, span
-from workers.overview.model import GONE, shown_state
 from workers.state.nodes import NodeRecord
 from workers.state.registry import CrawlerRecord, CrawlerState
 

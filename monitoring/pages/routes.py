@@ -14,12 +14,12 @@ import redis
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
+from fleet_operations.overview import Overview
+from fleet_operations.overview.samples import History, Samples, until_now
 from monitoring.api.access import Scope
 from monitoring.part import part
 from monitoring.source import CachedOverview
 from redis_components.connection import explain
-from workers.overview import Overview
-from workers.overview.samples import History, Samples, until_now
 
 from . import runs, views
 from .charts import StoredRows

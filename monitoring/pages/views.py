@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import redis
 
+from fleet_operations.overview import WELL, Overview, ServiceView, calm, problems
+from fleet_operations.overview.samples import History
 from monitoring.part import part
 from redis_components.admin.dead_letters import DeadEntry, newest
 from redis_components.errors import TrawlError
 from redis_components.keys import CrawlRecords
 from workers.application import application
 from workers.logs.slot_log import LogLine, is_routine, last_lines, slot_logs
-from workers.overview import WELL, Overview, ServiceView, calm, problems
-from workers.overview.samples import History
 from workers.state.group_runs import EndedMember, Member
 from workers.state.history import Run, latest
 from workers.state.registry import CrawlerRecord

@@ -2,7 +2,7 @@
 
 [fleet]                        variables: the names of docs/reference/settings.md without TRAWL_, in lower case
 [services.NAME]                workers/state/services.py, `ServiceRecord`
-[groups.NAME], [quotas.NAME]   workers/jobs/groups.py
+[groups.NAME], [quotas.NAME]   fleet_operations/jobs/groups.py
 [rules.NAME], [outputs.NAME]   forums/events/rules.py
 [limits.SITE]                  workers/fleet/sizes.py
 [schedule.NAME]                workers/state/beats.py

@@ -9,10 +9,10 @@ from typing import Any
 
 from celery.schedules import crontab, maybe_schedule
 
+from fleet_operations.jobs.groups import group_entries, zone_of
 from redis_components.errors import ConfigError
 from redis_components.server.fleet_file import FILE
 from workers.application import application
-from workers.jobs.groups import group_entries, zone_of
 from workers.state.beats import Round, RoundState, StoredEntry, Unreadable, parse_cron, schedule_in_file
 
 MIN_EVERY_S = 1.0  # more often is a loop, not a schedule

@@ -196,7 +196,7 @@ def test_each_wheel_has_one_name_and_every_file_of_its_packages(wheels: dict[str
     for wheel, below, packages in (
         (wheels["trawl_frontier"], "", ["redis_components"]),
         (wheels["trawl_reader"], "", ["forum_reader"]),
-        (wheels["trawl_fleet"], "trawl_fleet/", ["workers", "forums", "tasks", "cli", "monitoring", "demo"]),
+        (wheels["trawl_fleet"], "trawl_fleet/", ["workers", "fleet_operations", "forums", "tasks", "cli", "monitoring", "demo"]),
     ):
         tracked = subprocess.run(["git", "ls-files", *packages], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
         there = {f"{below}{name}" for name in tracked.stdout.split() if (ROOT / name).is_file()}
@@ -259,7 +259,7 @@ def test_a_celery_application_of_others_is_not_touched(fleet: Guest, tmp_path: P
     code = "import celery; print(celery.current_app.conf.task_default_queue, len(celery.current_app.conf.beat_schedule))"
     elsewhere = Guest(folder=fleet.folder, project=tmp_path, environment=fleet.environment)
     assert elsewhere.run("python", "-c", code) == "celery 0\n"
-    for name in ("tasks", "cli", "workers", "celeryconfig", "forums"):
+    for name in ("tasks", "cli", "workers", "fleet_operations", "celeryconfig", "forums"):
         assert elsewhere.run("python", "-c", f"import importlib.util as u; print(u.find_spec({name!r}))") == "None\n"
     code = "import tasks; print(tasks.app.main, tasks.app.conf.task_default_queue, tasks.add(2, 3))"
     (fleet.project / "celery.py").rename(fleet.project / "celery.off")  # their own commands would find it

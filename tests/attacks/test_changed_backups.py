@@ -17,9 +17,9 @@ import pytest
 import redis
 
 from cli.commands.backup import _check_room
-from workers.backup import archive
-from workers.backup.archive import Staging
-from workers.backup.snapshot import BackupError
+from fleet_operations.backup import archive
+from fleet_operations.backup.archive import Staging
+from fleet_operations.backup.snapshot import BackupError
 
 MIB = 1 << 20
 

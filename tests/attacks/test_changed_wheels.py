@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import redis
 
+from fleet_operations.deploy import environments
 from redis_components.errors import ConfigError
-from workers.deploy import environments
 from workers.state.services import Version
 
 GOOD, BAD = b"what was deployed", b"what somebody has put there"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from redis_components.errors import ConfigError
-from workers.consumers.targets import check_place, parse_target
+from workers.targets import check_place, parse_target
 
 
 @pytest.fixture(autouse=True)

@@ -10,12 +10,12 @@ from contextlib import contextmanager
 import pytest
 import redis
 
+from fleet_operations.overview import Overview
 from monitoring.app import create_app
 from monitoring.client_limits import LOOPBACK, allowed_hosts, host_of
 from monitoring.source import CachedOverview, Source
 from redis_components.errors import ConfigError
 from tests.attacks.test_page_clients import served as serving
-from workers.overview import Overview
 
 STRANGERS = (
     "evil.example",

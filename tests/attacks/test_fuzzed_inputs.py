@@ -18,19 +18,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from fleet_operations.deploy import project_wheel
 from forums.events.expression import parse
 from forums.events.rules import load
 from monitoring.api.entrance import JobBody, UrlsBody
 from redis_components.errors import ConfigError
 from redis_components.server.printable import masked_text, masked_values
 from tests.support.examples import examples
-from workers.consumers.targets import parse_target
-from workers.deploy import project_wheel
 from workers.fleet.sizes import limits_in_file, services_in_file
 from workers.process.stat_metrics import is_named
 from workers.state.beats import schedule_in_file
 from workers.state.jobs import Jobs
 from workers.state.services import Deployments, Services
+from workers.targets import parse_target
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", examples(40)))
 MINUTES = float(os.environ.get("FUZZ_MINUTES", "0"))

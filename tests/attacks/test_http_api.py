@@ -17,7 +17,7 @@ from monitoring.api.entrance import MOST_BYTES
 from monitoring.api.routes import create_api
 from redis_components.errors import ConfigError
 from tests.support.examples import examples
-from workers.jobs.orders import check_settings
+from workers.crawler.orders import check_settings
 from workers.state.jobs import Jobs
 
 READ, ACT = "r" * 24, "a" * 24

@@ -19,7 +19,18 @@ SLOWER = 5.0  # code that reports what it reaches
 LONGEST_S = 7200  # of a clock on the wall: others may have the machine for that long
 MOST_BYTES, SHORT_BYTES = 20_000, 3_000
 """Of an input in which a part is repeated, and of the others: twice as many short ones are read in the same time."""
-PATTERNS = ("redis_components", "forum_reader", "forums", "workers", "tasks", "monitoring", "tests.fuzz", "protego", "dateparser")
+PATTERNS = (
+    "redis_components",
+    "forum_reader",
+    "forums",
+    "workers",
+    "fleet_operations",
+    "tasks",
+    "monitoring",
+    "tests.fuzz",
+    "protego",
+    "dateparser",
+)
 
 
 def main(name: str, folder: str, seconds: float, findings: str, *, merge: bool = False) -> None:

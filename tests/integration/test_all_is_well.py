@@ -16,6 +16,8 @@ import pytest
 import redis
 
 from cli.access import redis_client as client_of
+from fleet_operations.consumers.consume import consume
+from fleet_operations.consumers.database_rows import DatabaseRows
 from forums.storage import StorageError
 from forums.writer.store import store
 from monitoring.api.access import Tokens
@@ -30,8 +32,6 @@ from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 from tests.support.trawl_command import Trawl, commands
 from tests.support.troubles import FLEET, Fleet
-from workers.consumers.consume import consume
-from workers.consumers.database_rows import DatabaseRows
 from workers.node.heartbeat import MachineWatch
 from workers.state.beats import RoundState, Schedules
 from workers.state.keys import FleetKeys

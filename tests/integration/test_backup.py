@@ -14,6 +14,7 @@ from sqlalchemy import select
 
 from demo.compare import compare
 from demo.forum.process import ForumProcess
+from fleet_operations.backup.archive import verified
 from forums.scheduling.seeding import seed
 from forums.storage import Database
 from forums.storage.schema.tables import posts
@@ -27,7 +28,6 @@ from tests.support.examples import examples
 from tests.support.processes import wait_until
 from tests.support.scrapy_command import crawl_command
 from tests.support.trawl_command import Trawl, commands, one_line
-from workers.backup.archive import verified
 from workers.state.keys import FleetKeys
 
 ROOT = Path(__file__).parents[2]
@@ -168,7 +168,7 @@ def flipped(content: bytes, place: int) -> bytes:
 
 
 def test_a_backup_names_no_path_and_takes_no_key_of_others(trawl: Trawl, redis_client: redis.Redis, tmp_path: Path) -> None:
-    from workers.backup.archive import Parts, Writer
+    from fleet_operations.backup.archive import Parts, Writer
 
     forged = tmp_path / "forged"
     for member, key in (("../../escaped", None), (None, b"others")):

@@ -15,13 +15,13 @@ import msgspec
 import pytest
 import redis
 
+from fleet_operations.overview import OverviewReader
 from forums.breaker.probe import probe_sites
 from monitoring.forums import pages as of_forums
 from monitoring.pages import views
 from monitoring.pages.views import Reading
 from redis_components.admin.health import Problem
 from tests.support.trawl_command import Trawl, commands
-from workers.overview import OverviewReader
 from workers.state.holds import Breaker, BreakerState
 from workers.state.keys import FleetKeys
 from workers.state.registry import Registry

@@ -159,7 +159,7 @@ def test_people_are_told_of_events_and_alarms_through_apprise(
         monkeypatch.setattr(messages, "server_time", lambda self: now + LASTS_S + 1)
         assert notify_alarms() == {"team": "sent"}
         assert notify_alarms() == {"team": "quiet"}
-        monkeypatch.setattr(sys.modules["workers.overview.problems"], "problems", lambda view: [])
+        monkeypatch.setattr(sys.modules["fleet_operations.overview.problems"], "problems", lambda view: [])
         monkeypatch.setattr(messages, "server_time", lambda self: now + 2 * (LASTS_S + OVER_S))
         assert notify_alarms() == {"team": "sent"}
         titles = [message["title"] for message in receiver.messages]

@@ -14,13 +14,13 @@ import pytest
 import redis
 import sqlalchemy as sa
 
+from fleet_operations.consumers.consume import Item, Sink, consume
+from fleet_operations.consumers.files import JsonLines
 from redis_components.items.stream import ItemStream
 from redis_components.keys import CrawlKeys, CrawlRecord, CrawlRecords
 from tests.support import warm_start
 from tests.support.processes import heard_out, wait_until
 from tests.support.trawl_command import Trawl, commands, one_line
-from workers.consumers.consume import Item, Sink, consume
-from workers.consumers.files import JsonLines
 from workers.state.services import ServiceRecord, Services
 
 KEYS = CrawlKeys.for_spider("books")

@@ -21,6 +21,9 @@ import pytest
 import redis
 from minio import Minio
 
+from fleet_operations.consumers.consume import Item, consume
+from fleet_operations.consumers.parts import Parts, place_of, put_text
+from fleet_operations.consumers.run_files import item_key
 from redis_components.embedded.files import free_port
 from redis_components.items.stream import ItemStream
 from redis_components.keys import CrawlKeys
@@ -29,9 +32,6 @@ from tests.integration.test_run_files import check_retention
 from tests.support import warm_start
 from tests.support.processes import heard_out, wait_until
 from tests.support.trawl_command import Trawl, commands, one_line
-from workers.consumers.consume import Item, consume
-from workers.consumers.parts import Parts, place_of, put_text
-from workers.consumers.run_files import item_key
 
 KEYS = CrawlKeys.for_spider("books")
 MANY = 3_000

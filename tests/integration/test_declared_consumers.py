@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 import redis
 
+from fleet_operations.consumers.consume import Sink
+from fleet_operations.consumers.declared import MARK, ConsumerPlaces, declared_consumers, without_consumer
 from redis_components.embedded.files import free_port
 from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys
 from tests.support.plain_project import PlainFleet, plain_fleet
 from tests.support.processes import heard_out, wait_until
-from workers.consumers.consume import Sink
-from workers.consumers.targets import parse_target
-from workers.fleet.consumers import MARK, ConsumerPlaces, declared_consumers, without_consumer
 from workers.state.services import ServiceRecord, Services
+from workers.targets import parse_target
 
 PAGES = 60
 

@@ -15,15 +15,15 @@ import redis
 import scrapy
 
 from cli.main import main
+from fleet_operations.deploy.deploy import is_new, resize, store, use
+from fleet_operations.deploy.environments import prepare
+from fleet_operations.deploy.folder import keep_folder
+from fleet_operations.deploy.project_wheel import BuildFailed, build, settings_module
 from redis_components.admin.inspector import snapshot
 from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys
 from tests.support.plain_project import PlainFleet, plain_fleet
 from tests.support.processes import wait_until
-from workers.deploy.deploy import is_new, resize, store, use
-from workers.deploy.environments import prepare
-from workers.deploy.folder import keep_folder
-from workers.deploy.project_wheel import BuildFailed, build, settings_module
 from workers.fleet.sizes import desired_fleet
 from workers.process.options import CrawlerOptions
 from workers.state.registry import Registry
@@ -135,7 +135,7 @@ def test_of_many_versions_the_oldest_that_its_crawlers_do_not_have_go(
 ) -> None:
     for name, value in {"REDIS_URL": redis_url, "DATA_DIR": str(tmp_path / "data")}.items():
         monkeypatch.setenv(f"TRAWL_{name}", value)
-    monkeypatch.setattr("workers.deploy.deploy.MOST_VERSIONS", 3)
+    monkeypatch.setattr("fleet_operations.deploy.deploy.MOST_VERSIONS", 3)
     names = []
     for number in range(5):
         project = shop(tmp_path / str(number), f"{number}.0")
@@ -200,7 +200,7 @@ def test_a_folder_is_kept_where_it_can_come_back_alone(
         "an installed package": keep_folder(redis_client, replace(options, project="scrapy.settings")),
         "a module": keep_folder(redis_client, replace(options, project="settings")),
     }
-    monkeypatch.setattr("workers.deploy.folder.MOST_BYTES", 10)
+    monkeypatch.setattr("fleet_operations.deploy.folder.MOST_BYTES", 10)
     kept["too large"] = keep_folder(redis_client, options)
     assert not any(kept.values()), kept
     assert not (tmp_path / "data").exists()
@@ -222,7 +222,7 @@ def test_a_rollback_of_the_first_version_warns_that_the_folder_is_as_it_is_now(
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, redis_url: str) -> Path:
     """The folder of PATH, for an installation that has no pip, as the image's and a virtual environment of uv."""
-    monkeypatch.setattr("workers.deploy.project_wheel.PathFinder", SimpleNamespace(find_spec=lambda name: None))
+    monkeypatch.setattr("fleet_operations.deploy.project_wheel.PathFinder", SimpleNamespace(find_spec=lambda name: None))
     monkeypatch.setenv("TRAWL_REDIS_URL", redis_url)
     monkeypatch.setenv("TRAWL_DATA_DIR", str(tmp_path / "data"))
     (folder := tmp_path / "bin").mkdir()

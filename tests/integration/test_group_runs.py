@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
+from fleet_operations.consumers.run_files import item_key
 from redis_components.keys import CrawlKeys
 from tests.support.plain_project import PlainFleet, project_fleet
 from tests.support.processes import heard_out, wait_until
 from tests.support.watched_site import Page, WatchedSite
-from workers.consumers.run_files import item_key
 from workers.state.group_runs import GroupRun, GroupRuns
 
 SETTINGS = """

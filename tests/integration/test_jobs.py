@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 import redis
 
+from fleet_operations.jobs import jobs
 from redis_components.errors import ConfigError
 from tasks import crawl
 from tests.support.plain_project import PlainFleet, plain_fleet
 from tests.support.processes import wait_until
 from tests.support.trawl_command import commands, one_line
-from workers.jobs import jobs
 from workers.state.jobs import Jobs, JobState
 
 SPIDER = '''

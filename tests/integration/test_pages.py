@@ -13,6 +13,7 @@ import pytest
 import redis
 from scrapy.http import HtmlResponse, Request
 
+from fleet_operations.overview import Overview, problems
 from forums.storage import Database, parse
 from forums.storage.history import RunHistory
 from monitoring.forums import pages as of_forums
@@ -22,7 +23,6 @@ from monitoring.pages.views import NotThere, Reading
 from redis_components.keys import CrawlKeys
 from tests.support.items import at, forum, post, wire
 from tests.unit.monitoring.metrics.test_metrics import CRAWL, CRAWLER, NOW, VIEW, viewed
-from workers.overview import Overview, problems
 from workers.raw_pages.store import RawPage, RawStore
 from workers.state.group_runs import EndedMember, GroupRun, GroupRuns, Member, RunState, Verdict, newest_of_groups
 from workers.state.history import Run, RunBy, Runs

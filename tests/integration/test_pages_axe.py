@@ -20,6 +20,7 @@ import pytest
 import redis
 import uvicorn
 
+from fleet_operations.overview.samples import Sample, Samples
 from forums.storage import Database, parse
 from monitoring.api.access import Tokens
 from monitoring.app import create_app
@@ -27,7 +28,6 @@ from monitoring.exporter import listen
 from monitoring.source import Source
 from tests.integration.test_pages import bury
 from tests.support.items import at, comment, post, scan, wire
-from workers.overview.samples import Sample, Samples
 from workers.state.history import Run, RunBy, Runs
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry
 

@@ -21,6 +21,7 @@ import pytest
 import redis
 from sqlalchemy import Engine, event, func, select, update
 
+from fleet_operations.overview.samples import History, Sample
 from forums.storage import Database, parse
 from forums.storage.engine import WRITING
 from forums.storage.schema.tables import comments, events, posts
@@ -36,7 +37,6 @@ from monitoring.source import Source
 from tests.integration.test_pages_login import ACT, ELSEWHERE, READ, Browser
 from tests.support.items import at, comment, post, wire
 from tests.unit.monitoring.metrics.test_metrics import VIEW
-from workers.overview.samples import History, Sample
 
 BASE = (time.time() // 3600 - 1) * 3600  # the hour before, whole: the charts have a day
 ATOM = "{http://www.w3.org/2005/Atom}"

@@ -9,8 +9,8 @@ import redis
 from scrapy.http import HtmlResponse, Request
 
 from cli.main import main
+from fleet_operations.deploy.rehearsal import Rehearsal, kept_pages, replay
 from redis_components.errors import ConfigError
-from workers.deploy.rehearsal import Rehearsal, kept_pages, replay
 from workers.process.options import CrawlerOptions
 from workers.raw_pages.store import RawPage, RawStore
 from workers.state.services import Deployments, ServiceRecord, Services

@@ -17,13 +17,13 @@ import msgspec
 import pytest
 import redis
 
+from fleet_operations.consumers import run_files
+from fleet_operations.consumers.consume import consume
+from fleet_operations.consumers.parts import FolderPlace, Place, place_of, put_text
+from fleet_operations.consumers.run_files import FilesOrder, MemberOrder, RunConsumer, RunFiles, end_member, prune
 from redis_components.embedded.die_with_parent import tied
 from redis_components.errors import ConfigError
 from tests.support import warm_start
-from workers.consumers import run_files
-from workers.consumers.consume import consume
-from workers.consumers.parts import FolderPlace, Place, place_of, put_text
-from workers.consumers.run_files import FilesOrder, MemberOrder, RunConsumer, RunFiles, end_member, prune
 from workers.state.group_runs import GroupRun, GroupRuns, Member, RunState, Verdict
 
 PROJECT = """
@@ -93,7 +93,7 @@ def make(**changed: Any) -> str:
     """Make the files, and return what the process reports."""
     members = changed.pop("members", [MemberOrder(spider="books", module="spiders")])
     order = FilesOrder(run=GroupRun(id="g-1", group="g", files="out", **changed), members=members)
-    command = [sys.executable, "-m", "workers.consumers.member_files"]
+    command = [sys.executable, "-m", "fleet_operations.consumers.member_files"]
     done = warm_start.run(command, input=msgspec.json.encode(order), capture_output=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr.decode()
     return done.stderr.decode()

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from fleet_operations.jobs import runs
+from fleet_operations.jobs.run_steps import advance
+from fleet_operations.overview import Overview, problems
 from redis_components.keys import CrawlRecords
 from tasks.app import app
 from tasks.beat.leader import LeaderScheduler
 from tests.support.faked_clock import RedisWithClock, needs_compiler
-from workers.jobs import runs
-from workers.jobs.run_steps import advance
-from workers.overview import Overview, problems
 from workers.state.group_runs import GroupRun, GroupRuns, RunState, Verdict
 from workers.state.jobs import FINISHED, Job, JobFigures, Jobs, JobState
 from workers.state.keys import FleetKeys

@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 import redis
 
+from fleet_operations.overview.model import SiteSample
+from fleet_operations.overview.samples import Sample, Samples, rates, sample
 from forums.state.database_state import DelayHistogram
 from monitoring.forums import pages
 from monitoring.pages import views
 from monitoring.pages.views import Reading, overview
 from tests.unit.monitoring.metrics.test_metrics import NOW, SITES, VIEW
-from workers.overview.model import SiteSample
-from workers.overview.samples import Sample, Samples, rates, sample
 from workers.state.keys import FleetKeys
 
 MINUTES, HOURS = FleetKeys().samples("minute"), FleetKeys().samples("hour")

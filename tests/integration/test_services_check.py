@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from workers.deploy.deploy import Findings, check
+from fleet_operations.deploy.deploy import Findings, check
 from workers.state.services import ServiceRecord, Services
 
 SETTINGS = """

@@ -16,11 +16,11 @@ import pytest
 
 from cli import processes as services
 from demo.forum import process
+from fleet_operations.consumers import run_files
+from fleet_operations.deploy import deploy
+from fleet_operations.jobs import spider_list
 from redis_components.embedded.child_process import ChildProcess
 from tests.support import forked_crawlers, warm_start
-from workers.consumers import run_files
-from workers.deploy import deploy
-from workers.jobs import spider_list
 from workers.process import forked
 from workers.process.run_module import own_module
 from workers.supervision import launcher
@@ -88,7 +88,7 @@ def test_what_the_product_starts_is_forked_also_after_its_code_was_changed(monke
         raise _Forked
 
     monkeypatch.setattr(warm_start, "forked", refuse)
-    for command, ends_with_us in ((own_module("workers.crawler.check_service"), False), (own_module("demo.forum"), True)):
+    for command, ends_with_us in ((own_module("fleet_operations.deploy.check_service"), False), (own_module("demo.forum"), True)):
         with pytest.raises(_Forked):
             ChildProcess(command, ends_with_us=ends_with_us)
     monkeypatch.setattr(os, "fork", refuse)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import redis
 
+from fleet_operations.overview import Overview, problems
 from forums.overview import ForumSites
 from redis_components.admin.inspector import expire_owner
 from redis_components.admin.lanes import LaneCondition, in_one_line, look
@@ -18,7 +19,6 @@ from redis_components.politeness import limits
 from redis_components.politeness.limits import DAY_MS, HOUR_MS, LanePermits
 from tests.lua.test_lanes import LANE, limit, redis_ms, store, taken
 from tests.support.owner import KEYS, Owner
-from workers.overview import Overview, problems
 
 FAST: dict[str, Any] = {"rate": 1000.0, "burst": 100}
 LIMITS: dict[str, tuple[dict[str, Any], int]] = {

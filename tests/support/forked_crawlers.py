@@ -32,17 +32,17 @@ from .warm_process import ABOVE, become, end
 from .warm_start import ForkingPopen, fork_children
 
 FORKED = (
-    *("workers.crawler", "workers.crawler.warm_parent", "workers.crawler.check_service"),
-    *("workers.jobs.spider_list", "workers.consumers.member_files"),
+    *("workers.crawler", "workers.crawler.warm_parent", "fleet_operations.deploy.check_service"),
+    *("fleet_operations.jobs.spider_list", "fleet_operations.consumers.member_files"),
 )
-CHECKS = ("workers.crawler.check_service",)
+CHECKS = ("fleet_operations.deploy.check_service",)
 
 _paths: list[str] = []
 
 
 def fork_crawlers(paths: list[str]) -> None:
     """From now on, in this process and those that it forks; `paths`: what the interpreter has put on `sys.path`."""
-    from workers.consumers import run_files
+    from fleet_operations.consumers import run_files
 
     fork_checks(paths)
     vars(run_files)["subprocess"] = sys.modules[__name__]  # it has what they use of it
@@ -51,7 +51,7 @@ def fork_crawlers(paths: list[str]) -> None:
 
 def fork_checks(paths: list[str]) -> None:
     """From now on, in this process."""
-    from workers.jobs import spider_list
+    from fleet_operations.jobs import spider_list
 
     _paths[:] = paths
     vars(spider_list)["subprocess"] = sys.modules[__name__]
@@ -59,7 +59,7 @@ def fork_checks(paths: list[str]) -> None:
 
 
 def run(command: Sequence[str], *, capture_output: bool, timeout: float, check: bool, **options: Any) -> CompletedProcess[bytes]:
-    """`subprocess.run`, as `workers.jobs.spider_list` uses it."""
+    """`subprocess.run`, as `fleet_operations.jobs.spider_list` uses it."""
     assert capture_output
     assert not check
     with Popen(command, stdout=PIPE, stderr=PIPE, **options) as process:

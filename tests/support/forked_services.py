@@ -38,7 +38,7 @@ def fork_forums() -> None:
     """From now on this process, a test's, forks the demo's forum, checks of services, rehearsals and lists of spiders, from the
     family.
     """
-    from workers.jobs import spider_list
+    from fleet_operations.jobs import spider_list
 
     fork_children(_of_a_test)
     vars(spider_list)["subprocess"] = warm_start
@@ -56,7 +56,11 @@ def _service(asked: Mapping[str, Any], files: Sequence[int]) -> int | None:
 def _of_a_test(asked: Mapping[str, Any], files: Sequence[int]) -> int | None:
     command, begin = list(asked["args"]), tied()
     own = command[len(begin) :] if command[: len(begin)] == begin else command
-    if own[1:3] != ["-P", OWN_MODULE] or own[3] not in ("demo.forum", "workers.crawler.check_service", "workers.crawler.replay"):
+    if own[1:3] != ["-P", OWN_MODULE] or own[3] not in (
+        "demo.forum",
+        "fleet_operations.deploy.check_service",
+        "fleet_operations.deploy.replay",
+    ):
         return None  # it shows how the product starts it
     tie = {"parent": os.getpid()} if own != command else {}
     return warm_start.forked({**asked, "args": own}, files, "" if own[3] != "demo.forum" else "cli.main", **tie)

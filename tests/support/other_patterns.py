@@ -140,7 +140,11 @@ _LUA_CLASSES = {
 def of_lua() -> list[Use]:
     """Patterns of Lua in its scripts, as expressions. Raises AssertionError for one that is no literal."""
     found = []
-    for path in sorted(path for package in ("redis_components", "workers", "forums") for path in (ROOT / package).rglob("*.lua")):
+    for path in sorted(
+        path
+        for package in ("redis_components", "workers", "fleet_operations", "forums")
+        for path in (ROOT / package).rglob("*.lua")
+    ):
         for number, line in enumerate(path.read_text().splitlines(), start=1):
             for call in _LUA_CALL.finditer(line):
                 where = f"{path.relative_to(ROOT).as_posix()}:{number}"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("redis_components", "workers", "tasks", "forum_reader", "forums", "cli", "monitoring", "demo")
+PACKAGES = ("redis_components", "workers", "fleet_operations", "tasks", "forum_reader", "forums", "cli", "monitoring", "demo")
 _MODES = {
     "match": "match",
     "fullmatch": "fullmatch",

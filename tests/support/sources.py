@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("redis_components", "workers", "tasks", "forums", "forum_reader", "cli", "monitoring", "demo")
+PACKAGES = ("redis_components", "workers", "fleet_operations", "tasks", "forums", "forum_reader", "cli", "monitoring", "demo")
 _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef

@@ -69,10 +69,11 @@ WORKERS = (
 FRONTIER = _in("redis_components", "scheduler pipelines spiders stats")
 FORUMS = ("forums.spiders.forum_list", "forums.spiders.forum_detail", "forums.breaker.middleware")
 FLEET = (  # without workers.node.host: it makes memory that processes share
-    *_in("workers", "environment.variables deploy.deploy deploy.rehearsal consumers.run_files raw_pages.store"),
-    *_in("workers.fleet", "reconcile autoscale consumers roll"),
-    *_in("workers.jobs", "jobs spider_list groups orders run_steps runs verdict"),
-    *_in("workers", "logs.slot_log logs.worker_log node.heartbeat node.health overview.problems overview.reader"),
+    *_in("fleet_operations", "deploy.deploy deploy.rehearsal consumers.run_files consumers.declared"),
+    *_in("fleet_operations", "overview.problems overview.reader"),
+    *_in("workers", "environment.variables raw_pages.store fleet.reconcile fleet.autoscale fleet.roll crawler.orders"),
+    *_in("fleet_operations.jobs", "jobs spider_list groups run_steps runs verdict"),
+    *_in("workers", "logs.slot_log logs.worker_log node.heartbeat node.health"),
     *_in("workers.process", "config_digest forked heartbeat pipes run_recorder start_checks stat_metrics"),
     *_in("workers.state", "beats dead_messages history quarantine rolls"),
     *_in("workers.supervision", "launcher slot_history supervisor"),
@@ -89,8 +90,11 @@ MODULES = (*CRAWLS, *PROGRAMS, "aiohttp.web", "jinja2", "demo.forum.server", "te
 FAMILIES = {  # what a process has imported from which these modules are started; nothing that reads the environment
     **dict.fromkeys(("scrapy.cmdline", "tests.support.scrapy_command", "tests.support.hook_spiders", "workers.crawler"), MODULES),
     "workers.crawler.warm_parent": MODULES,
-    **dict.fromkeys(("workers.crawler.check_service", "workers.crawler.replay", "workers.consumers.member_files"), MODULES),
-    "workers.jobs.spider_list": MODULES,
+    **dict.fromkeys(
+        ("fleet_operations.deploy.check_service", "fleet_operations.deploy.replay", "fleet_operations.consumers.member_files"),
+        MODULES,
+    ),
+    "fleet_operations.jobs.spider_list": MODULES,
     "forums.sites.isolated": MODULES,
     **dict.fromkeys(("cli.main", "monitoring.exporter", "storage", "tests.support.link_site"), MODULES),
     "celery": MODULES,  # a worker forks its crawlers: `tests.support.forked_crawlers`

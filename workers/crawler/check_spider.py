@@ -128,7 +128,7 @@ def is_pipeline(path: object) -> bool:
 
 _FEEDING = (signals.spider_idle, signals.spider_opened, signals.engine_started, signals.scheduler_empty)
 """A spider that listens to one of these may get requests, or stay open, by it."""
-_NOT_PROJECTS = ("scrapy.", "redis_components.", "workers.", "forums.")
+_NOT_PROJECTS = ("scrapy.", "redis_components.", "workers.", "fleet_operations.", "forums.")
 
 
 def check_reactor(own: BaseSettings) -> None:

@@ -25,7 +25,7 @@ from twisted.internet.task import LoopingCall
 from redis_components.errors import ConfigError, there_are
 from redis_components.scheduler import scheduler_of
 from redis_components.scrapy_glue.engine import name_owner
-from workers.consumers.targets import consumer_of
+from workers.targets import consumer_of
 
 from . import scrapy_internals
 from .crawl_record import ServiceSpider, record_of

@@ -13,8 +13,8 @@ from redis_components.scrapy_glue.engine import keys_of, known_frontier
 from redis_components.server.names import crawl_name
 from redis_components.spiders import RedisMixin
 from redis_components.start_tasks.seeding import WEB
-from workers.consumers.targets import NO_CONSUMER, consumer_of
 from workers.process.stat_metrics import SETTING, stat_patterns
+from workers.targets import NO_CONSUMER, consumer_of
 
 from .doors import open_schemes
 

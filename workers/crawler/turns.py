@@ -50,7 +50,7 @@ OWN_PROCESS = "OWN_PROCESS"
 """Scrapy's setting of a spider that shares its process with no other crawl."""
 PACKAGES = ("/site-packages", "/dist-packages")
 _STDLIB = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
-_OURS = ("crochet", "workers.", "redis_components.", "twisted.internet.process")
+_OURS = ("crochet", "workers.", "fleet_operations.", "redis_components.", "twisted.internet.process")
 """Beginnings of the modules whose timers stay."""
 _THREADS = ("MainThread", "Crochet", "PoolThread-", "asyncio_")
 """Beginnings of the names of threads that stay."""

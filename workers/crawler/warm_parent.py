@@ -274,7 +274,7 @@ MORE = (
 )
 """Modules that a crawl loads, and no default setting names."""
 _COMPONENTS = ("_MIDDLEWARES_BASE", "_PIPELINES_BASE", "EXTENSIONS_BASE", "_HANDLERS_BASE", "_STORAGES_BASE", "_EXPORTERS_BASE")
-_TRAWLS = ("redis_components", "workers", "forum_reader", "forums")
+_TRAWLS = ("redis_components", "workers", "fleet_operations", "forum_reader", "forums")
 
 
 def preload() -> None:

@@ -29,12 +29,12 @@ from redis_components.server.fleet_file import declared, faulty, record_of
 from redis_components.server.names import MOST_SLOTS, is_name, service_name
 from redis_components.server.variables import variable
 from workers.application import application
-from workers.consumers.targets import FORMS, NO_CONSUMER, is_target
 from workers.environment.declaration import check_size, has_own_spiders
 from workers.environment.variables import Fleet
 from workers.state.jobs import Jobs, JobState
 from workers.state.registry import Registry
 from workers.state.services import MAX_WAITING, Autoscaling, ServiceRecord, Services, as_texts
+from workers.targets import FORMS, NO_CONSUMER, is_target
 
 if TYPE_CHECKING:
     from workers.process.options import CrawlerOptions

@@ -25,7 +25,7 @@ from redis_components.server.printable import in_words
 from workers.crawler.adapt_settings import crawl_alone, fed_from_redis
 from workers.crawler.crawl import Crawl, make_crawl
 from workers.crawler.crawl_record import ServiceSpider
-from workers.jobs.orders import check_settings
+from workers.crawler.orders import check_settings
 from workers.process import pipes
 
 if TYPE_CHECKING:

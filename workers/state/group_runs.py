@@ -1,7 +1,7 @@
 """Runs of groups as data: one record for each run, one for each of its members, and what waits and crawls.
 
-To the fleet a member that crawls is a job, called by spider and run: `books.brands-20261129T030000`. `workers.jobs` starts,
-follows and ends runs.
+To the fleet a member that crawls is a job, called by spider and run: `books.brands-20261129T030000`. `fleet_operations.jobs`
+starts, follows and ends runs.
 """
 
 from __future__ import annotations

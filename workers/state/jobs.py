@@ -1,7 +1,7 @@
 """Finite crawls: a job has a service's spider, its own keys, some crawlers, and an end.
 
 To the fleet a job is one more service, called by the job's id, such as `books.3fa2c1d0`: slots, logs, pauses and metrics of jobs
-are those of services. `workers.jobs.jobs` starts, follows and ends them.
+are those of services. `fleet_operations.jobs.jobs` starts, follows and ends them.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.sql.visitors import iterate
 from sqlalchemy.types import TypeEngine
 
-from workers.consumers.mysql_dialect import LongText, Varchar
+from fleet_operations.consumers.mysql_dialect import LongText, Varchar
 
 _NAME_CHARS = 255  # in MySQL at most 1,020 bytes: three of them fit into an index row, with any ids
 _WORD_CHARS = 64

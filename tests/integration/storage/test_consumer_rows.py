@@ -7,8 +7,8 @@ from contextlib import closing
 
 from sqlalchemy import make_url
 
-from workers.consumers.consume import Item
-from workers.consumers.database_rows import DatabaseRows
+from fleet_operations.consumers.consume import Item
+from fleet_operations.consumers.database_rows import DatabaseRows
 
 
 def test_a_key_that_no_index_holds_is_refused_and_its_neighbours_are_stored(database_url: str) -> None:

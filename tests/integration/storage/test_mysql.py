@@ -13,6 +13,8 @@ import pytest
 import redis
 from sqlalchemy import event, inspect, text
 
+from fleet_operations.consumers.consume import Item, SinkUnavailable, consume
+from fleet_operations.consumers.database_rows import DatabaseRows
 from forums.storage import Database, StorageError, comments, parse, posts
 from forums.storage.read.event_reader import EventLog
 from forums.storage.schema.tables import metadata
@@ -26,8 +28,6 @@ from tests.support.items import at, comment, post, wire
 from tests.support.mariadb_server import MariadbServer
 from tests.support.prepared_databases import PreparedDatabases
 from tests.support.processes import wait_until
-from workers.consumers.consume import Item, SinkUnavailable, consume
-from workers.consumers.database_rows import DatabaseRows
 
 IDS = [
     "a",

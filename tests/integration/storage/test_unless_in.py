@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import redis
 
+from fleet_operations.consumers.consume import Item
+from fleet_operations.consumers.database_rows import DatabaseRows
 from redis_components.errors import ConfigError
 from redis_components.start_tasks.seeding import CHUNK
 from tasks.jobs import seed_urls as seed_urls_task
 from tests.support.trawl_command import commands, one_line
-from workers.consumers.consume import Item
-from workers.consumers.database_rows import DatabaseRows
 
 
 def test_what_has_a_row_in_the_database_is_not_queued_again(

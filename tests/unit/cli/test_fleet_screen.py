@@ -10,10 +10,10 @@ from rich.console import Console
 
 from cli.views.fleet_screen import FleetScreen
 from cli.views.fleet_tables import overview_json
+from fleet_operations.overview import Overview, ServiceView
 from forums.overview import ForumSites
 from redis_components.admin.inspector import CrawlSnapshot
 from redis_components.frontier.holds import Hold, HoldKind
-from workers.overview import Overview, ServiceView
 from workers.state.beats import BeatView
 from workers.state.holds import Breaker, BreakerState, Held
 from workers.state.nodes import NodeRecord

@@ -15,12 +15,12 @@ from cli.views import up_screen
 from cli.views.fleet_screen import calm_line
 from cli.views.tables import SafeConsole
 from cli.views.up_screen import UpLog, UpScreen
+from fleet_operations.overview import Overview, calm
 from forums.overview.model import ForumSites
 from redis_components.admin.health import Problem
 from redis_components.frontier.holds import Hold, HoldKind
 from tests.support.processes import wait_until
 from tests.unit.cli.test_fleet_screen import NOW, service
-from workers.overview import Overview, calm
 from workers.state.holds import Held
 
 

@@ -24,13 +24,13 @@ from cli.commands.schedule import COLUMNS as SCHEDULE
 from cli.views.fleet_screen import FleetScreen
 from cli.views.fleet_tables import in_trouble_first, node_columns
 from cli.views.tables import Column, FittedTable, SafeConsole, echo_indented, figure
+from fleet_operations.overview import Overview, ServiceView
 from forums.overview import Boards, BoardView, ForumSites
 from forums.overview.boards import WatchedForum
 from forums.state.keys import ForumState
 from redis_components.admin.dead_letters import DeadEntry, DeadKind, Entry
 from redis_components.admin.inspector import CrawlSnapshot
 from redis_components.frontier.holds import Hold, HoldKind
-from workers.overview import Overview, ServiceView
 from workers.state.beats import BeatView
 from workers.state.history import Run, RunBy
 from workers.state.holds import Breaker, BreakerState, Held

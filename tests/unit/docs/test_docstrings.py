@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.sources import ROOT, docstrings_of, sources
 
-PACKAGES = ("redis_components", "workers", "tasks", "forums", "forum_reader", "monitoring", "demo")
+PACKAGES = ("redis_components", "workers", "fleet_operations", "tasks", "forums", "forum_reader", "monitoring", "demo")
 CLAUSE = re.compile(r"(What|Whether|How|Which|Who|Whose|Where|Why)\b(?! is the name)")
 WORDS = re.compile(r"\b(tells?|told|says?|said|somebody|nobody|whoever)\b", re.IGNORECASE)
 MOST_LINES = 40

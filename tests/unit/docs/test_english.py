@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-PACKAGES = ("cli", "tasks", "workers", "monitoring", "forums", "forum_reader", "redis_components")
+PACKAGES = ("cli", "tasks", "workers", "fleet_operations", "monitoring", "forums", "forum_reader", "redis_components")
 FILES = ("celeryconfig.py",)
 ENDINGS = {".py", ".lua", ".html"}
 

@@ -13,7 +13,7 @@ from workers.environment.declaration import variable_name
 from workers.environment.variables import COMPOSE
 
 ROOT = Path(__file__).parents[3]
-PACKAGES = ("redis_components", "workers", "forums", "tasks", "cli", "monitoring")
+PACKAGES = ("redis_components", "workers", "fleet_operations", "forums", "tasks", "cli", "monitoring")
 FILES = [*ROOT.glob("*.py"), *(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))]
 CODE = "\n".join(path.read_text("utf-8") for path in FILES)
 DECLARED = {variable_name(field) for group in groups() for field in group.declared()} | set(map(variable_name, COMPOSE))

@@ -51,7 +51,7 @@ def test_each_page_has_its_place_in_the_site_and_in_the_index() -> None:
 
 @cache
 def _sources() -> str:
-    folders = ("cli", "forum_reader", "forums", "workers", "redis_components", "tasks")
+    folders = ("cli", "forum_reader", "forums", "workers", "fleet_operations", "redis_components", "tasks")
     texts = [path.read_text("utf-8") for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
     return re.sub(r"\s+", " ", re.sub(r'"\s*\n\s*f?"', "", "\n".join(texts)))
 

@@ -16,6 +16,7 @@ FORBIDDEN = (
     "celery",
     "redis_components",
     "workers",
+    "fleet_operations",
     "forums",
     "tasks",
     "cli",

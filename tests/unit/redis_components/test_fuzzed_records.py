@@ -17,6 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fleet_operations.backup.archive import records
+from fleet_operations.backup.snapshot import BackupError
 from redis_components.codec import values
 from redis_components.errors import CodecError
 from redis_components.frontier.holds import Hold
@@ -25,8 +27,6 @@ from redis_components.start_tasks.seeding import BadStartTask, read
 from tasks.guard.transport import fault_of_container
 from tasks.guard.worker import fault_of_command, fault_of_task
 from tests.support.examples import examples
-from workers.backup.archive import records
-from workers.backup.snapshot import BackupError
 from workers.state.beats import round_of
 from workers.state.nodes import node_of
 from workers.state.registry import crawler_of, size_of

@@ -18,7 +18,7 @@ from redis_components.server.untrusted_values import decoded
 from redis_components.start_tasks.seeding import BadStartTask, read
 from tests.support.sources import ROOT, definitions_of, sources
 
-PACKAGES = ("redis_components", "workers", "tasks", "forums", "monitoring", "cli")
+PACKAGES = ("redis_components", "workers", "fleet_operations", "tasks", "forums", "monitoring", "cli")
 STRICT = {
     "redis_components.start_tasks.seeding.StartTask": "written by hand: a typing error is refused, a later `format` is not",
 }

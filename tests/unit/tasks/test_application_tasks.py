@@ -14,7 +14,7 @@ ASK = """
 import json, sys
 import celeryconfig, tasks
 from workers.application import application
-from workers.consumers.targets import consumer_of
+from workers.targets import consumer_of
 loaded = sorted(name for name in sys.modules if name.partition(".")[0] in ("forums", "forum_reader", "shop"))
 tasks.app.loader.import_default_modules()
 names = sorted(name for name in tasks.app.tasks if name.startswith(("trawl.", "shop.")))

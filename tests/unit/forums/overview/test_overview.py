@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fleet_operations.overview import Overview, ServiceView, problems
 from forums.overview import Boards, ForumSites
 from forums.overview.boards import WatchedForum
 from forums.state.keys import ForumState
@@ -17,7 +18,6 @@ from redis_components.admin.inspector import CrawlSnapshot
 from redis_components.admin.lanes import LaneState, LaneView, in_one_line
 from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.politeness.limits import BY_TRIAL, LaneLimits
-from workers.overview import Overview, ServiceView, problems
 from workers.state.beats import BeatView
 from workers.state.holds import Breaker, BreakerState, Held
 from workers.state.nodes import NodeRecord

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from fleet_operations.overview import Overview, ServiceView
+from fleet_operations.overview.reader import FLEET_PARTS
 from forums.overview import Boards, ForumSites
 from forums.overview.boards import WatchedForum
 from forums.overview.model import ForumSitesReader
@@ -22,8 +24,6 @@ from redis_components.admin.inspector import CrawlSnapshot
 from redis_components.admin.lanes import LaneState, LaneView
 from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.politeness.limits import LaneLimits
-from workers.overview import Overview, ServiceView
-from workers.overview.reader import FLEET_PARTS
 from workers.state.beats import BeatView
 from workers.state.group_runs import GroupRun
 from workers.state.holds import Breaker, BreakerState, Held

@@ -7,10 +7,10 @@ import re
 import xml.etree.ElementTree as ET
 from datetime import UTC, datetime
 
+from fleet_operations.overview import Overview
+from fleet_operations.overview.samples import History, Sample, until_now
 from monitoring.pages.charts import MOST_POINTS, Window, chart, fleet_charts
 from tests.unit.monitoring.metrics.test_metrics import NOW, VIEW
-from workers.overview import Overview
-from workers.overview.samples import History, Sample, until_now
 
 DAY = Window(now=86_400.0, length_s=86_400.0, step_s=60.0)
 

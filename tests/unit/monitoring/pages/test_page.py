@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace as replace_struct
 
+from fleet_operations.overview import Overview, ServiceView
 from forums.overview import Boards, BoardView, ForumSites
 from forums.overview.boards import WatchedForum
 from forums.state.keys import ForumState
@@ -16,7 +17,6 @@ from monitoring.forums.pages import board_why
 from monitoring.pages.views import Reading, overview
 from redis_components.frontier.holds import Hold, HoldKind
 from tests.unit.monitoring.metrics.test_metrics import BOARDS, CRAWL, CRAWLER, NOW, SITES, VIEW, viewed
-from workers.overview import Overview, ServiceView
 from workers.state.beats import BeatView
 from workers.state.nodes import NodeRecord
 from workers.state.registry import CrawlerState, ErrorRecord

@@ -11,13 +11,13 @@ import msgspec
 import pytest
 import redis
 
+from fleet_operations.consumers.declared import ConsumerPlace
 from redis_components.errors import ConfigError
 from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.keys import CrawlKeys, CrawlRecord
 from redis_components.politeness import limits
 from redis_components.politeness.limits import LaneLimits
 from redis_components.server.untrusted_values import JsonRecord
-from workers.fleet.consumers import ConsumerPlace
 from workers.state.beats import Schedules, StoredEntry
 from workers.state.group_runs import EndedMember, GroupRun, Member, Verdict
 from workers.state.history import Run
@@ -64,7 +64,11 @@ def kinds(of: type) -> Iterator[type]:
 
 
 def test_each_kind_of_record_is_among_these() -> None:
-    ours = {one for one in kinds(JsonRecord) if one.__module__.partition(".")[0] in ("redis_components", "workers", "forums")}
+    ours = {
+        one
+        for one in kinds(JsonRecord)
+        if one.__module__.partition(".")[0] in ("redis_components", "workers", "fleet_operations", "forums")
+    }
     assert ours == {type(record) for record in KINDS}
 
 
