@@ -18,8 +18,6 @@ from pathlib import Path
 
 import redis
 
-from fleet_operations.consumers.consume import Sink, SinkOptions, consume, open_sink, report, unlock
-from fleet_operations.consumers.run_files import RunConsumer
 from redis_components import defaults
 from redis_components.connection import connect
 from redis_components.embedded import data_dir
@@ -35,6 +33,9 @@ from workers.state.group_runs import GroupRuns
 from workers.state.keys import FleetKeys
 from workers.state.services import ServiceRecord, Services
 from workers.targets import Target, check_place, parse_target
+
+from .consume import Sink, SinkOptions, consume, open_sink, report, unlock
+from .run_files import RunConsumer
 
 LOOK_S = 2.0
 AGAIN_S = 10.0  # after a consumer that ended: what was missing may be back

@@ -20,7 +20,6 @@ from scrapy.crawler import Crawler
 from scrapy.settings import BaseSettings
 from scrapy.spiderloader import get_spider_loader
 
-from fleet_operations.deploy.deploy import Findings
 from redis_components.connection import get_redis_from_settings
 from redis_components.errors import TrawlError, there_are
 from redis_components.scheduler import Scheduler
@@ -28,7 +27,6 @@ from redis_components.scrapy_glue.engine import config_of
 from redis_components.scrapy_glue.scheduler_parts import arguments_of
 from redis_components.setting_values import loaded, object_of
 from workers.crawler.__main__ import load_settings
-from workers.crawler.check_spider import MadeSpider, check_reactor, closing, is_ours, log_elsewhere, missing, opened, shared_files
 from workers.crawler.crawl import ensure_reactor
 from workers.crawler.crawl_record import ServiceSpider
 from workers.crawler.setting_types import CrawlerLimits, load_components
@@ -36,6 +34,9 @@ from workers.process.memory import cap
 from workers.process.options import CrawlerOptions, own_options
 from workers.process.stat_metrics import SETTING, stat_patterns
 from workers.targets import consumer_of
+
+from .check_spider import MadeSpider, check_reactor, closing, is_ours, log_elsewhere, missing, opened, shared_files
+from .deploy import Findings
 
 MEMORY_BYTES = 2 * 1024**3
 _STDLIB, _SCRAPY, _TRAWL = sysconfig.get_path("stdlib"), str(Path(scrapy.__file__).parent), str(Path(__file__).parents[2])

@@ -20,7 +20,6 @@ from scrapy.http import Headers, Response
 from scrapy.responsetypes import responsetypes
 from twisted.python.failure import Failure
 
-from fleet_operations.deploy.rehearsal import OUT, PAGES, Replayed
 from redis_components.errors import ConfigError
 from redis_components.pipelines import default_serialize
 from redis_components.scrapy_glue.engine import ForCrawler
@@ -29,6 +28,8 @@ from workers.crawler.adapt_settings import SCRAPYS_OWN, fed_from_redis
 from workers.process.memory import cap
 from workers.process.options import own_options
 from workers.raw_pages.store import SUFFIX, RawPage, pages_in
+
+from .rehearsal import OUT, PAGES, Replayed
 
 MEMORY_BYTES = 2 * 1024**3
 MOST_PAGES, MOST_BYTES = 5_000, 500 * 1024 * 1024

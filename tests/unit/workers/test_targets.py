@@ -11,7 +11,7 @@ from fleet_operations.consumers.consume import SinkOptions, open_sink
 from redis_components.errors import ConfigError
 from workers.targets import KINDS, TargetKind, check_place, parse_target
 
-DOCS = Path(__file__).parents[4] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)

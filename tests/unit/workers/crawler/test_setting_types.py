@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from scrapy.settings import Settings
 
+from fleet_operations.deploy.check_spider import missing
 from redis_components.errors import ConfigError
-from workers.crawler.check_spider import missing
 from workers.crawler.setting_types import load_components, set_each
 from workers.state.services import ServiceRecord
 

@@ -29,9 +29,8 @@ from redis_components.setting_values import loaded, object_of
 from redis_components.spiders import RedisMixin
 from redis_components.start_tasks.seeding import WEB
 from redis_components.stats import RedisStatsCollector
+from workers.crawler.doors import GUARDED, OF_TWISTED, close_doors
 from workers.http.public_addresses import allowance_in, private_addresses_allowed
-
-from .doors import GUARDED, OF_TWISTED, close_doors
 
 _MEANT = ": remove it; where that is meant, put it into the service's settings"
 _CLOSED = {"TELNETCONSOLE_ENABLED": False, "REMOTE_CONTROL_ENABLED": False, "ROBOTSTXT_OBEY": True}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from scrapy.settings import Settings
 
-from workers.crawler.check_spider import closing, log_elsewhere, opened, shared_files
+from fleet_operations.deploy.check_spider import closing, log_elsewhere, opened, shared_files
 
 OPENED: dict[str, tuple[dict[str, Any], str]] = {
     "telnet": ({"TELNETCONSOLE_ENABLED": True}, "TELNETCONSOLE_ENABLED = True"),
