@@ -62,7 +62,7 @@ def seed_urls(
 
 
 def _rows_of(target: Target, table: str, key: str) -> DatabaseRows:
-    if target.kind.name != "database":
+    if not target.kind.has_rows:
         raise ConfigError(f"{target.kind.form} has no rows to look for: name a database, such as sqlite:///PATH")
     from fleet_operations.consumers.database_rows import DatabaseRows  # SQLAlchemy
 

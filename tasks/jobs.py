@@ -50,8 +50,8 @@ def seed_urls(
     if not isinstance(urls, (list, tuple)):
         raise ConfigError(f'urls = {urls!r:.100}: must be a list of URLs or objects, as in ["https://example.org/"]')
     target = parse_target(unless_in) if unless_in else None
-    if target and target.kind.name == "database":
-        check_place(target)
+    if target and target.kind.has_rows:
+        check_place(target, "named by a task", "use trawl seed-urls --unless-in")
     seeded = seeding.seed_urls(connect(), service, urls, unique=unique, unless_in=target, table=table, key=key)
     *_, done = Pushed(), *seeded
     if done.no_room:

@@ -1,4 +1,5 @@
-"""Ends a pool process whose worker died before the process had asked the kernel for a signal at its parent's death.
+"""A worker's steps as a node of the fleet: status file, heartbeat, the room for crawlers, the drain at its end. Also ends pool
+processes that have lost their worker.
 
 Each process of the pool asks the kernel to kill it when the worker's main process dies (PR_SET_PDEATHSIG), once it has begun. A
 main process that is killed in between, as at the start of a busy machine, leaves children that nothing ends: each waits for

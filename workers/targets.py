@@ -1,5 +1,4 @@
-"""Kinds of targets of `trawl items consume`, in one table: `jsonl:PATH`, a bucket, a URL of SQLAlchemy's; and
-the item streams that a consumer of the fleet may read: only those of services that declare it.
+"""Kinds of targets of items, in one table (`jsonl:PATH`, a bucket, a URL of SQLAlchemy's), and the consumer that a spider has.
 
 A spider declares its consumer by the attribute `item_consumer`. Without one its items are for the user to consume, and nothing of
 the fleet reads, trims or drops them.
@@ -7,17 +6,14 @@ the fleet reads, trims or drops them.
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from redis_components.embedded import data_dir
 from redis_components.errors import ConfigError, did_you_mean
-from redis_components.keys import CrawlKeys, CrawlRecord
 from workers.application import application
-from workers.environment.declaration import settings_module
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,11 +23,13 @@ class TargetKind:
     name: str
     schemes: tuple[str, ...]
     pattern: re.Pattern[str]
-    """What fits a whole target; its group `place` is what the sink gets."""
+    """Pattern of a whole target; its group `place` is what the sink gets."""
     form: str
     """The words of help and messages."""
     sink: str
     """The function that opens it, as `pkgutil.resolve_name` finds it: its module brings SQLAlchemy and the like."""
+    has_rows: bool = False
+    """Items are rows, which a key finds again."""
     path: Callable[[str], Path | None] | None = None
     """The file of a target on this machine, None for a target without one. A target of a kind without this function
     may not be declared in Redis."""
@@ -51,15 +49,15 @@ class Target:
         return self.kind.path(self.place) if self.kind.path else None
 
     def below(self, folder: Path) -> Target:
-        """Return the target with an absolute path, a relative one taken from `folder`; one that is in the data folder from here
-        stays there.
+        """Return the target with an absolute path. A relative one is taken from `folder`, or from the current folder where that
+        leads into the data folder.
         """
         path = self.path
         if path is None or path.is_absolute():
             return self
         here = path.absolute()
         whole = str(here if here.resolve().is_relative_to(data_dir().resolve()) else folder / path)
-        return replace(self, place=_with_database(self.place, whole) if self.kind.name == "database" else whole)
+        return replace(self, place=_with_database(self.place, whole) if self.kind.has_rows else whole)
 
 
 def _database_file(url: str) -> Path | None:
@@ -105,10 +103,11 @@ KINDS = (
         pattern=re.compile(rf"(?P<place>({'|'.join(_DATABASES)})(\+\w+)?://.*)", re.ASCII | re.DOTALL),
         form="a database such as sqlite:///PATH",
         sink="fleet_operations.consumers.database_rows:opened",
+        has_rows=True,
         path=_database_file,
     ),
 )
-"""All kinds. Help, messages, checks and tests follow from this table."""
+"""All kinds. Help, messages, checks and tests follow from this table; files of a run may be in a folder or a bucket alone."""
 FORMS = f"{', '.join(one.form for one in KINDS[:-1])}, or {KINDS[-1].form}"
 
 
@@ -131,23 +130,19 @@ def parse_target(text: str) -> Target:
 _FIX = "name it with --to or in trawl.toml, or sign what is declared (TRAWL_SIGNING_KEY_FILE)"
 
 
-def check_place(target: Target) -> None:
+def check_place(target: Target, origin: str = "declared in Redis", fix: str = _FIX) -> None:
     """Raise ConfigError for a file outside of the data folder, and for a bucket: the login to it is this machine's."""
     if target.kind.path is None:
-        raise ConfigError(
-            f"{target.place!r:.200} is declared in Redis, and the login to it is this machine's: nothing was written; {_FIX}"
-        )
+        raise ConfigError(f"{target.place!r:.200} is {origin}, and the login to it is this machine's: nothing was done; {fix}")
     path = target.path
     if path is not None and not path.resolve().is_relative_to(data_dir().resolve()):
         raise ConfigError(
-            f"{str(path)!r:.200} is declared in Redis and outside of the data folder {data_dir()}: nothing was written; if"
-            f" that is meant, {_FIX}"
+            f"{str(path)!r:.200} is {origin} and outside of the data folder {data_dir()}: nothing was done; if it is meant, {fix}"
         )
 
 
 NO_CONSUMER = "none"
 """Consumer of a service whose items no consumer of the fleet takes, even if its spider declares one."""
-_TRAWLS_PROJECT = "workers.settings"
 
 
 def consumer_of(spider: object) -> str:
@@ -160,25 +155,3 @@ def consumer_of(spider: object) -> str:
             " leave it out to consume the items yourself"
         )
     return declared or ""
-
-
-def streams_of(
-    consumer: str, records: Mapping[str, CrawlRecord], services: Iterable[str], environment: Mapping[str, str] = os.environ
-) -> dict[str, CrawlKeys]:
-    """Return the crawls whose item stream this consumer may touch, by service.
-
-    Crawls that declare it count, in the fleet or not. A stream shared with a service that does not declare it is left alone. Of
-    `services` that have never had a crawler, only the application's spiders count, and only where the project is Trawl's: in
-    another project a spider of that name may be anything.
-    """
-    declared = {name: one.keys for name, one in records.items() if one.consumer == consumer}
-    own = application().consumers().get(consumer, ())
-    if own and settings_module(environment) == _TRAWLS_PROJECT:
-        never_ran = [name for name in services if name in own and name not in records]
-        declared |= {name: CrawlKeys.for_spider(name) for name in never_ran}
-    foreign = {one.keys.items for name, one in records.items() if name not in declared}
-    found: dict[str, CrawlKeys] = {}
-    for name, keys in declared.items():
-        if keys.items not in foreign and keys.items not in {one.items for one in found.values()}:
-            found[name] = keys
-    return found

@@ -17,6 +17,7 @@ from cli.access import redis_client, running_url
 from cli.names import check_site, parse_since
 from cli.views.options import Since
 from cli.views.output import complain, confirm, counted, echo, report
+from fleet_operations.consumers.declared import streams_of
 from forums.raw_pages.reparse import reparse as read_again
 from forums.raw_pages.reparse import stored_days
 from forums.records import FORUM_WRITER
@@ -35,7 +36,6 @@ from workers.fleet.sizes import declared_fleet
 from workers.raw_pages import raw_dir
 from workers.raw_pages.store import size_of
 from workers.state.registry import Registry
-from workers.targets import streams_of
 
 
 def reparse(site: Annotated[str, typer.Argument(metavar="SITE", help="Name of a site.")], since: Since = None) -> int:

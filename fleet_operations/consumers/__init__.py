@@ -1,1 +1,1 @@
-"""Takes a service's items out of Redis: into files, a database, or to an HTTP address (`trawl items consume`)."""
+"""Takes a service's items out of Redis: into files, a bucket or a database (`trawl items consume`)."""

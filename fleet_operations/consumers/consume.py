@@ -100,7 +100,7 @@ class SinkOptions:
 
 def open_sink(target: Target, options: SinkOptions) -> Sink:
     """Open the sink of a target. Raises ConfigError."""
-    if options.key and target.kind.name != "database":
+    if options.key and not target.kind.has_rows:
         raise ConfigError(f"--key is for databases: {target.kind.name} only appends")
     sink: Sink = resolve_name(target.kind.sink)(target.place, options)
     return sink

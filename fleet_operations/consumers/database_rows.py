@@ -1,4 +1,5 @@
-"""Distinguishes a row that a database refuses from a database that fails: the first is set aside, the second is waited for.
+"""Writes items as rows of a table, and distinguishes a row that a database refuses from a database that fails: the first is set
+aside, the second is waited for.
 
 A failing database taken for a refused row would throw good items away: an unknown error counts as a failing database.
 """

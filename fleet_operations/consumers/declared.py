@@ -7,11 +7,12 @@ it was begun: another machine would begin another file under the same name, so t
 from __future__ import annotations
 
 import logging
+import os
 import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,8 @@ from redis_components.server import fleet_file
 from redis_components.server.printable import masked
 from redis_components.server.signing import signing_is_on
 from redis_components.server.untrusted_values import JsonRecord, RecordStore
+from workers.application import application
+from workers.environment.declaration import settings_module
 from workers.fleet.sizes import services_in_file
 from workers.state.group_runs import GroupRuns
 from workers.state.keys import FleetKeys
@@ -71,7 +74,7 @@ class Declared:
 
     def options(self) -> SinkOptions:
         """Return the options of its sink; the key counts for a database."""
-        key = self.key if self.target.kind.name == "database" else ""
+        key = self.key if self.target.kind.has_rows else ""
         return SinkOptions(table=self.service, key=key)
 
     def stream(self, client: redis.Redis) -> ItemStream:
@@ -160,8 +163,8 @@ class ConsumerPlaces(RecordStore[ConsumerPlace]):
         if known and of_another and not moved:
             raise ConfigError(
                 f"the items of {name} are written to {shown} on {known.node}, whose folder this machine does not have, and"
-                f" nothing is written here: start that node or share the folder; to go on in another file here, run once: trawl"
-                f" consume {name} --to {target.kind.name}:{shown}"
+                f" nothing is written here: start that node or share the folder; to go on in another file here, run once:"
+                f" trawl items consume {name} --to {target.kind.name}:{shown}"
             )
         if mark and not folder:
             folder = _mark(mark)
@@ -275,3 +278,25 @@ class ConsumerHost:
         for name in missing:
             if name not in self._running and time.monotonic() >= self._not_before.get(name, 0.0):
                 self._running[name] = _Consumer(name, declared[name], self._node, self._log)
+
+
+def streams_of(
+    consumer: str, records: Mapping[str, CrawlRecord], services: Iterable[str], environment: Mapping[str, str] = os.environ
+) -> dict[str, CrawlKeys]:
+    """Return the crawls whose item stream this consumer may touch, by service.
+
+    Crawls that declare it count, in the fleet or not. A stream shared with a service that does not declare it is left alone. Of
+    `services` that have never had a crawler, only the application's spiders count, and only where the project is Trawl's: in
+    another project a spider of that name may be anything.
+    """
+    declared = {name: one.keys for name, one in records.items() if one.consumer == consumer}
+    own = application().consumers().get(consumer, ())
+    if own and settings_module(environment) == "workers.settings":
+        never_ran = [name for name in services if name in own and name not in records]
+        declared |= {name: CrawlKeys.for_spider(name) for name in never_ran}
+    foreign = {one.keys.items for name, one in records.items() if name not in declared}
+    found: dict[str, CrawlKeys] = {}
+    for name, keys in declared.items():
+        if keys.items not in foreign and keys.items not in {one.items for one in found.values()}:
+            found[name] = keys
+    return found

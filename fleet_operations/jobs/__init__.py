@@ -1,1 +1,1 @@
-"""Crawls that end: jobs, their orders and delays."""
+"""Crawls that end: jobs, groups of spiders, and their runs with the verdicts of members."""

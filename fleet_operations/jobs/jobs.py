@@ -1,6 +1,6 @@
 """Jobs: finite crawls of a service's spider, shared by several crawlers of the fleet, with an end and a result.
 
-    job = start(client, "books", crawlers=4, arguments={"category": "x"})
+    job = start(client, JobOrder(service="books", crawlers=4, arguments={"category": "x"}))
     advance(client, registry)     # `reconcile_fleet`: ends the jobs that are over; returns those that changed
 
 A job is over when a crawler has come to the end of the crawl (Redis has proved to it that nothing is ready, leased or on its

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import redis
 
+from fleet_operations.consumers.declared import streams_of
 from fleet_operations.overview.model import Overview, SiteFault, SiteSample, SitesView
 from fleet_operations.overview.problems import named
 from fleet_operations.overview.reader import Reading, SitesReader
@@ -33,7 +34,6 @@ from redis_components.keys import CrawlKeys, keys_in
 from redis_components.politeness.limits import BY_TRIAL
 from redis_components.server.printable import span
 from workers.state.keys import FleetKeys
-from workers.targets import streams_of
 
 from .boards import Boards, BoardState, BoardView, fails, watched
 

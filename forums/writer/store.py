@@ -25,6 +25,7 @@ from sqlalchemy import func, select
 
 from fleet_operations.consumers import consume as loop
 from fleet_operations.consumers.consume import Outcome, Sink, Stored
+from fleet_operations.consumers.declared import streams_of
 from forums import FORUM_DETAIL, FORUM_LIST
 from forums.freshness import Observation, Rechecks, observe
 from forums.records import FORUM_WRITER
@@ -43,7 +44,6 @@ from redis_components.items.stream import ItemStream, new_token
 from redis_components.keys import CrawlRecords, keys_in
 from workers.state.registry import Registry
 from workers.state.reports import Troubles
-from workers.targets import streams_of
 
 from .fleet_database import forget, opened
 

@@ -39,7 +39,7 @@ def test_a_file_elsewhere_is_refused(target: str) -> None:
 
 
 def test_a_bucket_is_refused() -> None:
-    with pytest.raises(ConfigError, match="the login to it is this machine's: nothing was written"):
+    with pytest.raises(ConfigError, match="the login to it is this machine's: nothing was done"):
         check_place(parse_target("s3://shop/books"))
 
 

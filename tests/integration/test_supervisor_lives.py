@@ -133,7 +133,7 @@ def supervise(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, o
             ),
             log=log,
             config=QUICK,
-            surroundings=SupervisorHooks(
+            hooks=SupervisorHooks(
                 node="node-a",
                 draining=draining.is_set,
                 expire_owner=lambda of, owner, _why: expired.append((of, owner)),

@@ -1,6 +1,6 @@
 """Pausing, draining, stopping and resuming: the bodies of the commands and tasks, and what the reconciler and the seeder ask.
 
-What the breaker of a site holds (`forums/breaker/`) is shown here but not released: the breaker closes when a probe
+What the breaker of a site or host holds (`workers/breaker/`) is shown here but not released: the breaker closes when a probe
 finds the site well, or by `trawl resume --breaker`.
 
 A *pause* starts no request; crawlers stay, and what is queued waits. A *drain* lets nothing new in; what is queued is crawled to

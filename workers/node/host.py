@@ -1,4 +1,4 @@
-"""Hosts the crawlers of a node, a limited number. Each place is a file lock: the kernel frees the place of a process that dies.
+"""Hosts a limited number of crawlers on a node. Each place is a file lock: the kernel frees the place of a process that dies.
 
 A place has its crawler's pid, also when its supervisor was killed: a crawler that was suspended at that moment (SIGSTOP) missed
 the signal and would stay for ever. The node looks for such a crawler every 2 s, and so does the next process to take the place.
@@ -168,10 +168,11 @@ class NodeHooks:
     """Return a crawler's options with the interpreter of its version, which is installed where the last argument is True.
     Raises ConfigError, NotInstalled and `redis.RedisError`."""
     before_launch: Callable[[redis.Redis, CrawlerOptions], Callable[[], object] | None] = lambda _client, _options: None
-    """Prepare a launch; return what has to be done once it has succeeded."""
+    """Prepare a launch; return what the heartbeat's thread has to do for it, None for nothing."""
     following: Callable[[Registry, Slot], Slot | None] = lambda _registry, _slot: None
-    """Return the slot that has the place of a job that is over, None for none."""
+    """Return the slot that takes the place of a finished job, None for none."""
     on_deadly_page: Callable[[PageAtWork, str], object] = lambda _page, _why: None
+    """Handle a page at which a crawler hung or died; the text has what happened."""
 
 
 class Node:
@@ -243,19 +244,17 @@ class Node:
             )
             return self._crawl(registry, slot, first, around, hooks)
 
-    def _crawl(
-        self, registry: Registry, slot: Slot, options: CrawlerOptions, surroundings: SupervisorHooks, hooks: NodeHooks
-    ) -> str:
+    def _crawl(self, registry: Registry, slot: Slot, options: CrawlerOptions, common: SupervisorHooks, hooks: NodeHooks) -> str:
         """Crawl in a slot, and then, in the same place, the members of its run that come next."""
         config, resting = SupervisorConfig(node_grace_s=shutdown_grace()), None
         try:
             while True:
                 around = replace(
-                    surroundings,
+                    common,
                     on_finished=partial(Jobs(registry.client).crawler_ended, slot.spider, slot.number),
                     before=registry.crawler(slot.spider, slot.number),
                 )
-                supervisor = Supervisor(slot, registry, options=options, config=config, surroundings=around, resting=resting)
+                supervisor = Supervisor(slot, registry, options=options, config=config, hooks=around, resting=resting)
                 verdict = supervisor.run()
                 resting = supervisor.resting
                 if (last := supervisor.last) and last.state.given_up:

@@ -134,7 +134,7 @@ class Jobs(RecordStore[Job]):
         return bool(self._client.hsetnx(self._keys.jobs(), job.id, line))
 
     def swap(self, job: Job) -> bool:
-        """Put the job in the place of the one that `all` or `of` has read; False if it has changed meanwhile."""
+        """Put the job in the place of the one that `all` or `get` has read; False if it has changed meanwhile."""
         return self.put(job.id, replace(job, reason=job.reason[:MOST_REASON]))
 
     def forget(self, job: Job) -> None:

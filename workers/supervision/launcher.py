@@ -1,4 +1,6 @@
-"""The time a process has waited for a CPU. On a busy machine its heartbeats are late, and it is not to blame."""
+"""Launches crawler processes, ends them, and reads how long a process has waited for a CPU: on a busy machine its heartbeats are
+late, and it is not to blame.
+"""
 
 from __future__ import annotations
 

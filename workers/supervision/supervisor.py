@@ -97,13 +97,13 @@ class Supervisor:
         options: CrawlerOptions,
         log: SlotLog | None = None,
         config: SupervisorConfig | None = None,
-        surroundings: SupervisorHooks | None = None,
+        hooks: SupervisorHooks | None = None,
         resting: LaunchedCrawler | None = None,
     ) -> None:
         self._slot = slot
         self._registry = registry
         self._config = config or SupervisorConfig()
-        self._around = surroundings or SupervisorHooks()
+        self._around = hooks or SupervisorHooks()
         self._options = replace(options, slot=slot, node=self._around.node)
         self._log = log or SlotLog.of(slot.spider, slot.number)
         self._stream = LogStream(self._log, slot.name)

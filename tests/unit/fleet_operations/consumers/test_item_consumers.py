@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from fleet_operations.consumers.declared import streams_of
 from forums.records import FORUM_WRITER
 from redis_components.keys import CrawlKeys, CrawlRecord
-from workers.targets import streams_of
 
 TRAWLS = {"SCRAPY_SETTINGS_MODULE": "workers.settings"}
 ANOTHERS = {"SCRAPY_SETTINGS_MODULE": "shop.settings"}
