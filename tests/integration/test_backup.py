@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import tarfile
@@ -55,11 +56,13 @@ def test_a_crawl_whose_redis_and_database_are_lost_goes_on_from_its_backup_and_n
     saved = tmp_path / "saved.backup"
     with ForumProcess(seed=5, forums=4, threads=25, comments=5) as forum:
         monkeypatch.setenv("TRAWL_DEMO_URL", forum.url)
-        forum.control(latency_ms=500)  # a busy machine, too, sees ten posts while most are still to be read
+        forum.control(latency_ms=200)
         seed(redis_client, site="demo")
         assert trawl("scale", "forum_detail=3").code == 0
         processes = crawlers(redis_url, forum)
         try:
+            wait_until(lambda: read(redis_client) >= 10, lambda: f"ten posts are read, not {read(redis_client)}", 120)
+            forum.control(latency_ms=60_000)  # what is asked for now stays in flight, however slow the rest is
 
             def in_the_middle() -> bool:
                 writer.store(redis_client, SERVICES)
@@ -91,6 +94,11 @@ def test_a_crawl_whose_redis_and_database_are_lost_goes_on_from_its_backup_and_n
                 assert coverage.expected > 0
                 assert not coverage.faults
                 assert not coverage.duplicates
+
+
+def read(client: redis.Redis) -> int:
+    """Posts that wait to be stored."""
+    return sum(json.loads(item)["kind"] == "post" for item in client.lrange(DETAILS.item_stream(), 0, -1))
 
 
 def stored() -> int:
