@@ -58,7 +58,7 @@ def each_page_once(run: Crawl) -> None:
 def test_a_paused_crawl_falls_silent_and_goes_on_where_it_was_also_with_other_crawlers(
     redis_server: RedisServer, tmp_path: Path
 ) -> None:
-    with crawl(redis_server.url, tmp_path, pages=200, latency_s=0.1) as run:
+    with crawl(redis_server.url, tmp_path, pages=200, latency_s=0.25) as run:
         run.seed()
         first = [run.start(**SLOW), run.start(**SLOW)]
         reach(run, 40)

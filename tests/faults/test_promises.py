@@ -45,7 +45,7 @@ def nothing_is_missing(run: Crawl) -> None:
 @contextmanager
 def behind_a_proxy(server: RedisServer, folder: Path, **proxy: float) -> Iterator[tuple[Crawl, Proxy]]:
     """A crawl whose processes reach Redis through the proxy; the test itself does not."""
-    with Proxy(server.port, **proxy) as between, crawl(server.url, folder, pages=PAGES, latency_s=0.05) as run:
+    with Proxy(server.port, **proxy) as between, crawl(server.url, folder, pages=PAGES, latency_s=0.1) as run:
         run.seed()
         run.redis_url = server.url.replace(f":{server.port}/", f":{between.port}/")
         run.start()
@@ -81,7 +81,7 @@ def test_kill_9_of_a_crawler_at_any_instant_any_number_of_times_loses_no_request
 
 
 def test_the_leases_of_a_killed_crawler_are_back_within_10_s(redis_url: str, redis_client: redis.Redis, tmp_path: Path) -> None:
-    with crawl(redis_url, tmp_path, pages=PAGES, latency_s=0.1) as run:
+    with crawl(redis_url, tmp_path, pages=PAGES, latency_s=0.2) as run:
         run.seed()
         victim, survivor = run.start(), run.start()
         run.wait_for(2)
@@ -194,7 +194,7 @@ def test_every_exchange_is_applied_once_though_replies_are_lost_and_connections_
 def test_a_crawler_that_was_paused_and_comes_back_is_fenced_and_does_no_harm(
     redis_url: str, redis_client: redis.Redis, tmp_path: Path
 ) -> None:
-    with crawl(redis_url, tmp_path, pages=PAGES, latency_s=0.02) as run:
+    with crawl(redis_url, tmp_path, pages=PAGES, latency_s=0.2) as run:
         run.seed()
         paused, other = run.start(), run.start()
         run.wait_for(2)
