@@ -191,7 +191,7 @@ class SiteWatch(ForCrawler):
             missing.urls.clear()
         if kind == "list" and rows and number == 1:
             self._with_rows.add((site.name, str(context.get("forum"))))
-        self._inc_value(f"sites/{site.name}/{kind}/pages")
+        self._inc_value(f"sites/{site.name}/{kind}/read")  # not `pages`: 49295b45 compares that with rows, which it counted
         for name in () if kind in DISPENSABLE else NEEDED[kind]:
             field = self._fields.setdefault((site.name, kind, name), NeededField())
             if name in page.fields and field.is_lost(page.fields[name]) and site.breaker.enabled:

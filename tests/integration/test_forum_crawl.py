@@ -67,6 +67,9 @@ def test_every_post_and_comment_arrives_though_the_site_stumbles(redis_url: str,
         assert {item["id"] for item in items if item["kind"] == kind} == set(truth[f"{kind}s"])
     scans = stored(redis_client, LISTS)
     assert [(scan["outcome"], scan["threads"]) for scan in scans] == [("complete", 25)] * 4
+    figures = {name.decode() for name in redis_client.hkeys(LISTS.stats_hash()) if name.startswith(b"sites/demo/list/")}
+    assert "sites/demo/list/read" in figures
+    assert figures.isdisjoint({"sites/demo/list/pages", "sites/demo/list/rows"}), "a node of 49295b45 divides one by the other"
 
 
 def lived(forum: ForumProcess, events: int, **behaviour: float) -> int:

@@ -81,9 +81,9 @@ def test_where_every_page_is_404_the_breaker_opens_and_the_mended_file_brings_in
 
             wait_until(scanned, lambda: f"the scans are stored: {said()}", 60, every_s=0.5)
             # Stats arrive with a later exchange than the items: four lists were read when they were seeded, and once more then.
-            wait_until(lambda: counted("sites/half/list/pages") >= 8, lambda: f"eight lists are counted: {said()}", 60)
-            read, same = counted("sites/half/list/pages"), counted("conditional/same_body")
+            wait_until(lambda: counted("sites/half/list/read") >= 8, lambda: f"eight lists are counted: {said()}", 60)
+            read, same = counted("sites/half/list/read"), counted("conditional/same_body")
             assert set(seed(redis_client, force=True).values()) == {SEEDED}
             wait_until(scanned, lambda: f"the next ones, too: {said()}", 60, every_s=0.5)
             wait_until(lambda: counted("conditional/same_body") == same + 4, "four lists have not changed", 60)
-            assert counted("sites/half/list/pages") == read, "and are not read"
+            assert counted("sites/half/list/read") == read, "and are not read"

@@ -64,7 +64,7 @@ CRAWL = CrawlSnapshot(
         "downloader/response_status_count/200": "16",
         "downloader/response_status_count/404": "17",
         "sites/demo/list/blocked/login": "41",
-        "sites/demo/list/pages": "42",
+        "sites/demo/list/read": "42",
         "raw/kept": "43",
         "raw/bytes": "44",
         "raw/dropped": "45",
