@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from redis_components.migration import Project
 
 
-def parse_target(text: str) -> tuple[str, int | None]:
+def service_or_slot(text: str) -> tuple[str, int | None]:
     """Return `("forum_detail", 2)` for `forum_detail/2`, `("forum_detail", None)` for `forum_detail`. Raises ConfigError."""
     if text and "/" not in text:
         return text, None

@@ -25,7 +25,7 @@ from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.server.untrusted_values import is_foreign
 from workers.application import application
 from workers.fleet.autoscale import resize
-from workers.fleet.holds import Target, hold, resume, stopped_slots
+from workers.fleet.holds import HoldTarget, hold, resume, stopped_slots
 from workers.fleet.reconcile import Action, Forget, ForgetNode, Launch, Retire, plan, without_room
 from workers.fleet.roll import go_on, start_roll
 from workers.fleet.sizes import desired_fleet, scale, write_file_limits
@@ -269,8 +269,8 @@ def resume_site(site: str, services: list[str] | None = None) -> dict[str, str]:
     return _as_words(resume(connect(), _target(services, site)))
 
 
-def _target(services: Sequence[str] | None, site: str = "") -> Target:
-    return Target(services=tuple(services or ()), site=site, whole=services is None)
+def _target(services: Sequence[str] | None, site: str = "") -> HoldTarget:
+    return HoldTarget(services=tuple(services or ()), site=site, whole=services is None)
 
 
 def _as_words(held: Sequence[Held]) -> dict[str, str]:

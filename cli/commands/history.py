@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.access import running_client
-from cli.names import check_spiders, parse_since, parse_target
+from cli.names import check_spiders, parse_since, service_or_slot
 from cli.views.options import AsJson, Newest, Since
 from cli.views.output import duration, in_plain_json
 from cli.views.tables import Column, figure, show
@@ -38,7 +38,7 @@ def history(
         trawl history forum_detail/2 --since 1d
         trawl history -n 100 --json | jq '.[] | select(.outcome == "crashed")'
     """
-    spider, number = parse_target(target) if target else (None, None)
+    spider, number = service_or_slot(target) if target else (None, None)
     moment = parse_since(since).timestamp() if since else 0.0
     with running_client(as_json) as client:
         found = latest(client, limit, spider=spider, number=number, since=moment)

@@ -17,7 +17,7 @@ from redis_components.errors import ConfigError, unknown_name
 from redis_components.frontier.holds import HoldKind
 from redis_components.server.untrusted_values import server_time
 from workers.fleet import holds
-from workers.fleet.holds import Target, who
+from workers.fleet.holds import HoldTarget, who
 from workers.state.beats import Beats
 from workers.state.holds import Held
 from workers.state.nodes import Nodes
@@ -163,14 +163,14 @@ def _hold(
     return 0
 
 
-def _target(services: list[str] | None, site: str | None, whole: bool, command: str) -> Target:
+def _target(services: list[str] | None, site: str | None, whole: bool, command: str) -> HoldTarget:
     """Return the target. Raises ConfigError where nothing is named."""
     if not (services or site or whole):
         raise ConfigError(f"trawl {command} did nothing, because nothing was named: trawl {command} --help has what may be")
-    return Target(services=tuple(dict.fromkeys(services or ())), site=site or "", whole=whole)
+    return HoldTarget(services=tuple(dict.fromkeys(services or ())), site=site or "", whole=whole)
 
 
-def _name(target: Target) -> str:
+def _name(target: HoldTarget) -> str:
     places = ", ".join(target.services)
     if target.site:
         return f"site {target.site} in {places}" if places else f"site {target.site}"

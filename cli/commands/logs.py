@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from cli.names import parse_since, parse_target
+from cli.names import parse_since, service_or_slot
 from cli.views.options import AsJson, Since
 from cli.views.output import print_json
 from cli.views.tables import console
@@ -55,7 +55,7 @@ def logs(
         trawl logs forum_detail --level WARNING --since 1h
         trawl logs -n 200 --json
     """
-    spider, number = parse_target(target) if target else (None, None)
+    spider, number = service_or_slot(target) if target else (None, None)
     wanted = _Wanted(
         spider=spider,
         number=number,

@@ -14,7 +14,7 @@ from redis_components.errors import ConfigError, unknown_name
 from redis_components.frontier.holds import HoldKind
 from redis_components.items import stream as refused_items
 from redis_components.keys import CrawlKeys, CrawlRecords
-from workers.fleet.holds import Target, hold, resume
+from workers.fleet.holds import HoldTarget, hold, resume
 from workers.fleet.roll import start_roll
 from workers.fleet.sizes import declared_fleet, scale
 from workers.state.holds import Held
@@ -89,10 +89,10 @@ class Action:
     undo: str = ""
 
 
-def _target(given: Given) -> Target:
+def _target(given: Given) -> HoldTarget:
     """Return the target: a service, a site, a site in a service; without either the whole fleet."""
     service, site = given.text("service"), given.text("site")
-    return Target(services=(service,) if service else (), site=site, whole=not (service or site))
+    return HoldTarget(services=(service,) if service else (), site=site, whole=not (service or site))
 
 
 def _holding(word: HoldKind) -> Do:

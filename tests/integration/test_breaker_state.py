@@ -40,14 +40,14 @@ from tests.unit.monitoring.metrics.test_metrics import VIEW
 from workers.breaker import close_breaker, probe_sites
 from workers.breaker.state import REMEMBERED_S
 from workers.breaker.state import pause_of as pause_s
-from workers.fleet.holds import Target, hold, overview, resume
+from workers.fleet.holds import HoldTarget, hold, overview, resume
 from workers.state.holds import Breaker, Breakers, BreakerState, FleetHolds
 from workers.state.keys import FleetKeys
 from workers.state.registry import Registry
 
 OPTIONS = BreakerOptions(probe_s=10, probe_max_s=100)
 WALL = BlockVerdict(cause=Cause.CHALLENGE, reason="a challenge of Cloudflare", excerpt="Just a moment")
-SITE = Target(site="one")
+SITE = HoldTarget(site="one")
 
 Trawl = Callable[..., tuple[int, str, str]]
 
@@ -125,7 +125,7 @@ def test_an_operators_pause_and_the_breaker_are_two_things(redis_client: redis.R
     assert sorted(said(redis_client)) == [f"site one: paused by breaker: {WALL.reason}", "site one: paused by ops"]
     resume(redis_client, SITE)
     assert said(redis_client) == [f"site one: paused by breaker: {WALL.reason}"]
-    resume(redis_client, Target(whole=True))
+    resume(redis_client, HoldTarget(whole=True))
     assert said(redis_client) == [f"site one: paused by breaker: {WALL.reason}"]
     hold(redis_client, SITE, HoldKind.PAUSE, by="ops")
     assert close_breaker(redis_client, "one", "it is well")

@@ -16,13 +16,13 @@ from redis_components.errors import ConfigError, OnHold
 from redis_components.frontier import holds
 from redis_components.frontier.holds import HoldKind
 from redis_components.keys import CrawlKeys
-from workers.fleet.holds import Target, hold, overview, resume, stopped_slots
+from workers.fleet.holds import HoldTarget, hold, overview, resume, stopped_slots
 from workers.state.holds import FleetHolds, word_of
 from workers.state.nodes import NodeRecord, Nodes
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry
 
 LIST, DETAIL = CrawlKeys.for_spider("forum_list"), CrawlKeys.for_spider("forum_detail")
-EVERYTHING = Target(whole=True)
+EVERYTHING = HoldTarget(whole=True)
 PAUSE, DRAIN, STOP = HoldKind.PAUSE, HoldKind.DRAIN, HoldKind.STOP
 SITE = 'profile = "generic"\nbase_url = "http://127.0.0.1:1"\nforums = ["a"]\n'
 
@@ -58,23 +58,23 @@ def said(client: redis.Redis) -> list[str]:
 
 
 def test_a_service_is_held_in_its_own_crawl(redis_client: redis.Redis) -> None:
-    hold(redis_client, Target(services=("forum_detail",)), PAUSE, reason="the  database\nis moved", by="ops@host")
+    hold(redis_client, HoldTarget(services=("forum_detail",)), PAUSE, reason="the  database\nis moved", by="ops@host")
     assert (obeyed(redis_client, LIST), obeyed(redis_client, DETAIL)) == ({}, {"spider": "pause"})
     assert said(redis_client) == ["forum_detail: paused by ops@host: the database is moved"]
-    hold(redis_client, Target(services=("forum_detail",)), DRAIN, by="ops@host")
+    hold(redis_client, HoldTarget(services=("forum_detail",)), DRAIN, by="ops@host")
     assert said(redis_client) == ["forum_detail: draining by ops@host"], "a service is held in one way"
-    assert resume(redis_client, Target(services=("forum_detail",))) == []
+    assert resume(redis_client, HoldTarget(services=("forum_detail",))) == []
     assert obeyed(redis_client, DETAIL) == {}
 
 
 def test_a_site_is_held_everywhere_or_in_one_service(redis_client: redis.Redis) -> None:
-    hold(redis_client, Target(site="one"), PAUSE, by="ops")
-    hold(redis_client, Target(site="www.example.com", services=("forum_detail",)), DRAIN, by="ops")
+    hold(redis_client, HoldTarget(site="one"), PAUSE, by="ops")
+    hold(redis_client, HoldTarget(site="www.example.com", services=("forum_detail",)), DRAIN, by="ops")
     assert obeyed(redis_client, LIST) == {"fleet:site:one": "pause"}
     assert obeyed(redis_client, DETAIL) == {"fleet:site:one": "pause", "site:www.example.com": "drain"}
     assert said(redis_client) == ["site one: paused by ops", "site www.example.com in forum_detail: draining by ops"]
-    hold(redis_client, Target(site="one", services=("forum_list",)), PAUSE)
-    resume(redis_client, Target(site="one"))
+    hold(redis_client, HoldTarget(site="one", services=("forum_list",)), PAUSE)
+    resume(redis_client, HoldTarget(site="one"))
     assert (obeyed(redis_client, LIST), obeyed(redis_client, DETAIL)) == ({}, {"site:www.example.com": "drain"})
     resume(redis_client, EVERYTHING)
     assert said(redis_client) == []
@@ -83,20 +83,22 @@ def test_a_site_is_held_everywhere_or_in_one_service(redis_client: redis.Redis) 
 
 @pytest.mark.parametrize(("typed", "known"), [("Example.COM", "example.com"), ("Bücher.example", "xn--bcher-kva.example")])
 def test_a_host_is_held_as_urls_have_it(redis_client: redis.Redis, typed: str, known: str) -> None:
-    hold(redis_client, Target(site=typed), PAUSE)
+    hold(redis_client, HoldTarget(site=typed), PAUSE)
     assert obeyed(redis_client, LIST) == {f"fleet:site:{known}": "pause"}
-    assert resume(redis_client, Target(site=typed)) == []
+    assert resume(redis_client, HoldTarget(site=typed)) == []
 
 
 @pytest.mark.parametrize(
     ("target", "left"),
     [
-        (Target(services=("forum_detail",)), ["forum_list/0"]),
+        (HoldTarget(services=("forum_detail",)), ["forum_list/0"]),
         (EVERYTHING, []),
-        (Target(site="one"), ["forum_detail/0", "forum_detail/1", "forum_list/0"]),
+        (HoldTarget(site="one"), ["forum_detail/0", "forum_detail/1", "forum_list/0"]),
     ],
 )
-def test_who_resumes_has_slots_that_were_given_up_tried_again(redis_client: redis.Redis, target: Target, left: list[str]) -> None:
+def test_who_resumes_has_slots_that_were_given_up_tried_again(
+    redis_client: redis.Redis, target: HoldTarget, left: list[str]
+) -> None:
     registry = Registry(redis_client)
     for spider, number in (("forum_detail", 0), ("forum_detail", 1), ("forum_list", 0)):
         slot = registry.acquire(spider, number, "a@test")
@@ -110,12 +112,12 @@ def test_who_resumes_has_slots_that_were_given_up_tried_again(redis_client: redi
 def test_what_is_held_can_be_resumed_also_when_its_site_file_or_service_is_gone(
     redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hold(redis_client, Target(site="one"), PAUSE)
-    hold(redis_client, Target(services=("forum_detail",)), STOP)
+    hold(redis_client, HoldTarget(site="one"), PAUSE)
+    hold(redis_client, HoldTarget(services=("forum_detail",)), STOP)
     (tmp_path / "one.toml").unlink()
     monkeypatch.setenv("TRAWL_FLEET", "forum_list=1")
-    resume(redis_client, Target(site="one"))
-    assert resume(redis_client, Target(services=("forum_detail",))) == []
+    resume(redis_client, HoldTarget(site="one"))
+    assert resume(redis_client, HoldTarget(services=("forum_detail",))) == []
 
 
 def test_what_holds_for_the_fleet_reaches_a_service_that_comes_later_and_leaves_one_that_has_let_go(
@@ -135,8 +137,8 @@ def test_what_holds_for_the_fleet_reaches_a_service_that_comes_later_and_leaves_
 
 def test_resuming_a_service_does_not_end_what_holds_for_the_fleet_and_says_so(redis_client: redis.Redis) -> None:
     hold(redis_client, EVERYTHING, PAUSE, by="ops")
-    hold(redis_client, Target(services=("forum_list",)), STOP, by="ops")
-    left = resume(redis_client, Target(services=("forum_list",)))
+    hold(redis_client, HoldTarget(services=("forum_list",)), STOP, by="ops")
+    left = resume(redis_client, HoldTarget(services=("forum_list",)))
     assert [one.what for one in left] == ["the fleet"]
     assert word_of("forum_list", left) is PAUSE
     assert obeyed(redis_client, LIST) == {"fleet": "pause"}
@@ -148,7 +150,7 @@ def test_a_stop_empties_slots_and_keeps_the_size(redis_client: redis.Redis) -> N
     def stopped() -> set[tuple[str, int]]:
         return set(stopped_slots(FleetHolds(redis_client).fields(), desired))
 
-    hold(redis_client, Target(services=("forum_list",)), STOP)
+    hold(redis_client, HoldTarget(services=("forum_list",)), STOP)
     assert stopped() == {("forum_list", 0)}
     hold(redis_client, EVERYTHING, STOP)
     assert stopped() == {("forum_list", 0), *(("forum_detail", n) for n in range(3))}
@@ -162,14 +164,14 @@ def test_a_stop_empties_slots_and_keeps_the_size(redis_client: redis.Redis) -> N
     [
         (EVERYTHING, PAUSE, "paused"),
         (EVERYTHING, STOP, "stopped"),
-        (Target(services=("forum_list",)), DRAIN, "draining"),
-        (Target(services=("forum_list",)), STOP, "stopped"),
-        (Target(site="one"), PAUSE, "paused"),
-        (Target(site="one", services=("forum_list",)), DRAIN, "draining"),
+        (HoldTarget(services=("forum_list",)), DRAIN, "draining"),
+        (HoldTarget(services=("forum_list",)), STOP, "stopped"),
+        (HoldTarget(site="one"), PAUSE, "paused"),
+        (HoldTarget(site="one", services=("forum_list",)), DRAIN, "draining"),
     ],
 )
 def test_what_is_held_is_not_seeded_and_the_seeder_says_why(
-    redis_client: redis.Redis, target: Target, word: HoldKind, state: str
+    redis_client: redis.Redis, target: HoldTarget, word: HoldKind, state: str
 ) -> None:
     hold(redis_client, target, word, by="ops", reason="why")
     report = sentences(seed(redis_client, force=True))
@@ -180,27 +182,31 @@ def test_what_is_held_is_not_seeded_and_the_seeder_says_why(
 
 
 def test_posts_are_not_let_in_while_their_service_or_site_is_being_drained(redis_client: redis.Redis) -> None:
-    hold(redis_client, Target(site="one"), DRAIN, by="ops")
+    hold(redis_client, HoldTarget(site="one"), DRAIN, by="ops")
     with pytest.raises(OnHold, match=r"forum_detail, site one: draining by ops; trawl resume"):
         refresh(redis_client, ["p1"], "one")
     assert refresh(redis_client, ["p1"], "two") == 1
-    hold(redis_client, Target(site="one"), PAUSE)
+    hold(redis_client, HoldTarget(site="one"), PAUSE)
     assert refresh(redis_client, ["p1"], "one") == 2, "in a pause they wait"
 
 
 @pytest.mark.parametrize(
     ("target", "word", "message"),
     [
-        (Target(services=("nosuch",)), PAUSE, r"unknown service 'nosuch': TRAWL_FLEET names forum_detail, forum_list"),
-        (Target(services=("forum_list/0",)), STOP, r"unknown service 'forum_list/0'|forum_list/0"),
-        (Target(site="onee"), PAUSE, r"unknown site 'onee': sites in .* are one, two; a host such as example.com is one, too"),
-        (Target(site="a b"), PAUSE, r"no URL, no spaces"),
-        (Target(site="https://example.com/"), PAUSE, r"no URL, no spaces"),
-        (Target(site="one"), STOP, r"a site cannot be stopped: pause or drain it"),
+        (HoldTarget(services=("nosuch",)), PAUSE, r"unknown service 'nosuch': TRAWL_FLEET names forum_detail, forum_list"),
+        (HoldTarget(services=("forum_list/0",)), STOP, r"unknown service 'forum_list/0'|forum_list/0"),
+        (
+            HoldTarget(site="onee"),
+            PAUSE,
+            r"unknown site 'onee': sites in .* are one, two; a host such as example.com is one, too",
+        ),
+        (HoldTarget(site="a b"), PAUSE, r"no URL, no spaces"),
+        (HoldTarget(site="https://example.com/"), PAUSE, r"no URL, no spaces"),
+        (HoldTarget(site="one"), STOP, r"a site cannot be stopped: pause or drain it"),
     ],
 )
 def test_what_does_not_exist_or_cannot_be_held_so_is_refused(
-    redis_client: redis.Redis, target: Target, word: HoldKind, message: str
+    redis_client: redis.Redis, target: HoldTarget, word: HoldKind, message: str
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         hold(redis_client, target, word)
@@ -214,17 +220,17 @@ def test_what_does_not_exist_or_cannot_be_held_so_is_refused(
 )
 def test_a_target_names_one_thing(arguments: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
-        Target(**arguments)  # type: ignore[arg-type]
+        HoldTarget(**arguments)  # type: ignore[arg-type]
 
 
 def test_a_crawl_outside_of_the_fleet_can_be_paused_and_with_it_any_site(redis_client: redis.Redis) -> None:
     keys = CrawlKeys.for_spider("alone")
     redis_client.hset(keys.counters(), "layout", "1")
-    assert [one.what for one in hold(redis_client, Target(services=("alone",)), PAUSE)] == ["alone"]
-    hold(redis_client, Target(services=("alone",), site="shop"), PAUSE)
+    assert [one.what for one in hold(redis_client, HoldTarget(services=("alone",)), PAUSE)] == ["alone"]
+    hold(redis_client, HoldTarget(services=("alone",), site="shop"), PAUSE)
     assert obeyed(redis_client, keys) == {"spider": "pause", "site:shop": "pause"}
     with pytest.raises(ConfigError, match="not a service of this fleet"):
-        hold(redis_client, Target(services=("alone",)), STOP)
+        hold(redis_client, HoldTarget(services=("alone",)), STOP)
 
 
 def test_the_commands_say_what_they_did_and_how_to_end_it(trawl: Trawl, redis_client: redis.Redis) -> None:

@@ -20,7 +20,7 @@ from forums.storage.schema.tables import posts
 from redis_components.frontier.holds import HoldKind
 from redis_components.keys import CrawlKeys
 from tests.support.items import post
-from workers.fleet.holds import Target, hold
+from workers.fleet.holds import HoldTarget, hold
 
 DETAIL, LIST = CrawlKeys.for_spider("forum_detail"), CrawlKeys.for_spider("forum_list")
 NOW = datetime.now(UTC)
@@ -98,7 +98,7 @@ def test_checks_get_a_part_of_what_finds_new_posts_and_at_least_a_five_hundredth
 def test_nothing_is_added_to_a_lane_that_nobody_works_off_or_for_a_site_that_is_held(
     redis_client: redis.Redis, database: Database
 ) -> None:
-    hold(redis_client, Target(site="two", whole=True), HoldKind.PAUSE, by="ops@host", reason="a quarrel")
+    hold(redis_client, HoldTarget(site="two", whole=True), HoldKind.PAUSE, by="ops@host", reason="a quarrel")
     redis_client.rpush(DETAIL.later_tasks(), *["{}"] * WAITING_MOST)
     assert recheck(redis_client, database) == {
         "one": f"{WAITING_MOST} tasks wait in the lane already",

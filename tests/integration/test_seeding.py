@@ -20,7 +20,7 @@ from redis_components.errors import ConfigError
 from redis_components.frontier.holds import HoldKind
 from redis_components.keys import CrawlKeys
 from redis_components.start_tasks.seeding import Seed, seed
-from workers.fleet.holds import Target, hold
+from workers.fleet.holds import HoldTarget, hold
 
 LISTS = CrawlKeys.for_spider("forum_list")
 
@@ -133,7 +133,7 @@ def test_a_gap_is_scanned_deep_as_soon_as_may_be(redis_client: redis.Redis) -> N
 
 
 def test_a_paused_site_says_who_paused_it(redis_client: redis.Redis) -> None:
-    hold(redis_client, Target(site="one", whole=True), HoldKind.PAUSE, by="ops@host", reason="a quarrel")
+    hold(redis_client, HoldTarget(site="one", whole=True), HoldKind.PAUSE, by="ops@host", reason="a quarrel")
     assert set(seed_forums(redis_client, site="one", force=True).values()) == {"paused by ops@host: a quarrel"}
 
 
@@ -197,7 +197,7 @@ def test_a_site_file_that_is_wrong_is_named_where_its_folder_is_relative_too(
     outcomes = seeding.seed(redis_client)
     assert {name for name, outcome in outcomes.items() if outcome.kind.is_refused} == {"three/?"}
     assert outcomes["three/?"].kind is OutcomeKind.BROKEN_FILE
-    hold(redis_client, Target(site="three"), HoldKind.PAUSE)  # its name is enough to leave it alone
+    hold(redis_client, HoldTarget(site="three"), HoldKind.PAUSE)  # its name is enough to leave it alone
 
 
 def test_bad_arguments_are_refused_with_the_right_form(redis_client: redis.Redis) -> None:

@@ -14,7 +14,7 @@ from redis_components.frontier.holds import HoldKind
 from redis_components.keys import CrawlKeys, CrawlRecord, CrawlRecords
 from tests.support.owner import Owner
 from tests.support.redis_server import RedisServer
-from workers.fleet.holds import Target, hold, resume
+from workers.fleet.holds import HoldTarget, hold, resume
 from workers.state import dead_messages
 from workers.state.beats import Beats
 from workers.state.group_runs import GroupRun, GroupRuns
@@ -127,7 +127,7 @@ class Fleet:
 
 
 Act = Callable[[Fleet], object]
-HELD = Target(services=("broken",))
+HELD = HoldTarget(services=("broken",))
 OTHERS, BROKEN = CrawlKeys.for_spider("others"), CrawlKeys.for_spider("broken")
 
 TROUBLES: dict[str, tuple[Act, Act]] = {

@@ -35,7 +35,7 @@ _HOST = re.compile(r".*[.:].*|localhost", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Target:
+class HoldTarget:
     """The object of a hold: services, a site; `whole` alone is the fleet."""
 
     services: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class Target:
         """Return True if the target includes the crawlers of a service; a site's target includes none."""
         return not self.site and (self.whole or service in self.services)
 
-    def checked(self, client: redis.Redis, held: Collection[Held] = ()) -> Target:
+    def checked(self, client: redis.Redis, held: Collection[Held] = ()) -> HoldTarget:
         """Return the target with a site's name as crawlers use it. Raises ConfigError for a service or site that does not
         exist; targets in `held` are taken to exist.
         """
@@ -77,7 +77,7 @@ def who() -> str:
 
 
 def hold(
-    client: redis.Redis, target: Target, word: HoldKind, *, reason: str = "", by: str | None = None, at_once: bool = False
+    client: redis.Redis, target: HoldTarget, word: HoldKind, *, reason: str = "", by: str | None = None, at_once: bool = False
 ) -> list[Held]:
     """Pause, drain or stop the target; return everything that is held then. A repeated hold replaces its author, time and
     reason.
@@ -91,7 +91,7 @@ def hold(
     return overview(client, target.services)
 
 
-def resume(client: redis.Redis, target: Target) -> list[Held]:
+def resume(client: redis.Redis, target: HoldTarget) -> list[Held]:
     """End every pause, drain and stop of the target; returns what is still held. Raises ConfigError for what does not exist.
 
     What holds for the whole fleet is not ended for one service alone. Slots of the target that were given up (crash-looping,
@@ -109,7 +109,7 @@ def overview(client: redis.Redis, more: Iterable[str] = ()) -> list[Held]:
     return FleetHolds(client).all(dict.fromkeys((*declared_fleet(client), *more)))
 
 
-def _change(client: redis.Redis, target: Target, new: Hold | None) -> None:
+def _change(client: redis.Redis, target: HoldTarget, new: Hold | None) -> None:
     fleet, services = FleetHolds(client), list(declared_fleet(client))
     is_stop = new is not None and new.word is HoldKind.STOP
     if target.whole and not target.site:
@@ -160,7 +160,7 @@ def _has_crawl(client: redis.Redis, spider: str) -> bool:
     return bool(client.exists(keys.counters()))
 
 
-def _check_word(client: redis.Redis, target: Target, word: HoldKind) -> None:
+def _check_word(client: redis.Redis, target: HoldTarget, word: HoldKind) -> None:
     if word is HoldKind.STOP and target.site:
         raise ConfigError("crawlers serve all sites, so a site cannot be stopped: pause or drain it")
     if word is HoldKind.STOP and (strange := [name for name in target.services if name not in declared_fleet(client)]):

@@ -12,7 +12,7 @@ from cli.main import main
 from redis_components.frontier.holds import HoldKind
 from redis_components.keys import CrawlKeys
 from workers.fleet.autoscale import resize, room_for
-from workers.fleet.holds import Target, hold, resume
+from workers.fleet.holds import HoldTarget, hold, resume
 from workers.state.nodes import NodeRecord, Nodes
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry, SlotView
 from workers.state.services import Autoscaling, Policy
@@ -59,10 +59,10 @@ def test_a_service_that_is_held_does_not_grow(word: HoldKind, registry: Registry
     Autoscaling(redis_client).set("detail", Policy(min=0, max=4))
     Nodes(redis_client).beat(NodeRecord(name="a", services=("detail",), capacity=4))
     registry.set_desired("detail", 0)
-    hold(redis_client, Target(services=("detail",)), word)
+    hold(redis_client, HoldTarget(services=("detail",)), word)
     redis_client.rpush(KEYS.start_tasks(), "http://127.0.0.1/1")
     assert look(registry, redis_client) == {}
-    resume(redis_client, Target(services=("detail",)))
+    resume(redis_client, HoldTarget(services=("detail",)))
     assert look(registry, redis_client) == {"detail": 1}
 
 
