@@ -147,7 +147,9 @@ class RequestCodec:
         settings = getattr(spider, "settings", None)
         learn(type(spider), settings.getlist("SPIDER_MODULES") if settings else ())
         self._names: dict[object, str] = {}
-        self._callbacks: set[str] = set()  # names that a request may have
+        # By the names that a request may have. Kept: Scrapy parses the source of a callback again, for a millisecond, when the
+        # equal one that it saw first is gone.
+        self._callbacks: dict[str, Callable[..., Any]] = {}
         self._classes: dict[str, type[Request]] = dict(_BUILT_IN)
         for entry in allowed:
             try:
@@ -277,12 +279,12 @@ class RequestCodec:
             raise Undecodable(f"request class {path!r} is not allowed; add it to SCHEDULER_REQUEST_CLASSES") from None
 
     def _method(self, name: str, role: str) -> Callable[..., Any]:
-        if name in self._callbacks:
-            return getattr(self._spider, name)  # type: ignore[no-any-return]
+        if known := self._callbacks.get(name):
+            method: Callable[..., Any] = getattr(self._spider, name)
+            return known if method == known else method
         if name == _NO_CALLBACK:
             return NO_CALLBACK
-        method = _callback(self._spider, name, role)
-        self._callbacks.add(name)
+        self._callbacks[name] = method = _callback(self._spider, name, role)
         return method
 
 

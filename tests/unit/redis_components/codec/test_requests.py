@@ -61,6 +61,14 @@ def test_every_field_comes_back(request_: Request) -> None:
     assert fields(CODEC.decode(CODEC.encode(request_))) == fields(request_)
 
 
+def test_a_callback_is_one_object_for_all_requests_until_the_spider_has_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    payload = CODEC.encode(Request("http://a.example/", callback=SPIDER.parse))
+    first = CODEC.decode(payload).callback
+    assert CODEC.decode(payload).callback is first, "Scrapy reads the source of each that it does not know"
+    monkeypatch.setattr(SPIDER, "parse", SPIDER.failed)
+    assert CODEC.decode(payload).callback == SPIDER.failed
+
+
 def test_a_plain_request_is_little_more_than_its_url() -> None:
     url = "http://a.example/list/f1/1"
     assert len(CODEC.encode(Request(url))) <= len(url) + 8
