@@ -14,7 +14,6 @@ import math
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from contextvars import copy_context
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -188,19 +187,18 @@ def send_at_once(crawler: Crawler, pages: PageTracker) -> None:
     enqueue = downloader._enqueue_request
 
     async def enqueue_at_once(request: Request) -> Response:
-        if pages.is_paced(request):
-            key, slot = downloader._get_slot(request)
-            if wait_s := _wait_s(slot):
-                pages.put_back(request, wait_s)
-                request.errback = None
-                raise NotNow("its site has no place for it here")
-            if wait_s := math.inf if len(slot.active) + 1 >= slot.concurrency else slot.delay:
-                pages.rest_after(request, key, wait_s)
-            slot.close()
-            slot.lastseen = 0.0
+        key, slot = downloader._get_slot(request)
+        if wait_s := _wait_s(slot):
+            pages.put_back(request, wait_s)
+            request.errback = None
+            raise NotNow("its site has no place for it here")
+        if wait_s := math.inf if len(slot.active) + 1 >= slot.concurrency else slot.delay:
+            pages.rest_after(request, key, wait_s)
+        slot.close()
+        slot.lastseen = 0.0
         return await enqueue(request)  # type: ignore[no-any-return]
 
-    downloader._enqueue_request = enqueue_at_once
+    downloader._enqueue_request = lambda request: (enqueue_at_once if pages.is_paced(request) else enqueue)(request)
 
 
 def _wait_s(slot: Any) -> float:
@@ -215,35 +213,28 @@ CALLBACK = "the callback"
 
 def await_within(
     crawler: Crawler,
-    within: Callable[[Request | None, str, Coroutine[Any, Any, Any]], Coroutine[Any, Any, Any]],
+    within: Callable[..., Coroutine[Any, Any, Any]],
     items_within: Callable[[Request, AsyncIterator[Any]], AsyncIterator[Any]],
 ) -> None:
-    """Await each download, callback with its spider middlewares, and item with its pipelines and signal handlers by `within`,
-    which may raise NotNow; and what asynchronous callbacks yield by `items_within`.
+    """Await each download, callback with its spider middlewares, and item with its pipelines and signal handlers by `within`
+    (of `PageAges`); and what asynchronous callbacks yield by `items_within`. They are asked before there is a coroutine more.
     """
     scraper: Any = getattr(crawler.engine, "scraper", None)
     middleware = downloader_of(crawler).middleware
     scrape, process_item, output = scraper._scrape, scraper.start_itemproc_async, scraper.handle_spider_output_async
     download = middleware.download_async
 
-    async def download_within(download_func: Any, request: Request) -> Any:
-        return await within(request, "the download", download(download_func, request))
+    def process_item_within(item: Any, *, response: Any) -> Coroutine[Any, Any, None]:
+        request = getattr(response, "request", None)
+        return within(request, "an item pipeline", process_item(item, response=response), None)
 
-    async def scrape_within(result: Any, request: Request) -> None:
-        with suppress(NotNow):
-            await within(request, CALLBACK, scrape(result, request))
+    def output_within(result: Any, request: Request, response: Any) -> Coroutine[Any, Any, None]:
+        found = items_within(request, result) if hasattr(result, "__anext__") else result
+        return output(found, request, response)  # type: ignore[no-any-return]
 
-    async def process_item_within(item: Any, *, response: Any) -> None:
-        with suppress(NotNow):
-            await within(getattr(response, "request", None), "an item pipeline", process_item(item, response=response))
-
-    async def output_within(result: Any, request: Request, response: Any) -> None:
-        found = items_within(request, result) if isinstance(result, AsyncIterator) else result
-        await output(found, request, response)
-
-    middleware.download_async = download_within
-    scraper._scrape, scraper.start_itemproc_async = scrape_within, process_item_within
-    scraper.handle_spider_output_async = output_within
+    middleware.download_async = lambda func, request: within(request, "the download", download(func, request))
+    scraper._scrape = lambda result, request: within(request, CALLBACK, scrape(result, request), None)
+    scraper.start_itemproc_async, scraper.handle_spider_output_async = process_item_within, output_within
 
 
 def waiting_for_turn(crawler: Crawler) -> set[Request]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from scrapy.utils.asyncio import is_asyncio_available
@@ -16,10 +15,10 @@ from twisted.internet.defer import CancelledError, Deferred
 
 from .engine import stop_crawl
 from .internals import CALLBACK, NotNow, await_within, waiting_for_turn
-from .page_tracker import Step, current_page
+from .page_tracker import current_page
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
     from scrapy import Request
     from scrapy.crawler import Crawler
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
     from redis_components.frontier.frontier import Frontier
 
     from .page_tracker import Page, PageTracker
+
+    Ended = Callable[[str], Exception] | None
 
 
 logger = logging.getLogger(__name__)
@@ -42,12 +43,14 @@ class PageAges:
     """
 
     def __init__(self, crawler: Crawler, frontier: Frontier, tracker: PageTracker, count: Callable[[str], None]) -> None:
-        self._crawler, self._frontier, self._pages, self._count = crawler, frontier, tracker.pages, count
+        self._crawler, self._frontier, self._count = crawler, frontier, count
+        self._pages: Mapping[Any, Page] = tracker.pages  # also asked for None
         self._max_s = frontier.config.max_page_age_s
-        self._has_contexts = is_asyncio_available()
+        self.present_task: Callable[[], asyncio.Task[Any] | None]
+        self.present_task = asyncio.current_task if is_asyncio_available() else lambda: None
         self._look_at, self._asked_at = 0.0, frontier.now()
         if self._max_s:
-            await_within(crawler, self.within, partial(_ItemsWithin, self))
+            await_within(crawler, self.within, self._items_within)
             frontier.listeners.applied.append(self._look)
 
     def oldest(self) -> tuple[float, str]:
@@ -61,37 +64,41 @@ class PageAges:
         since, request = min(at_work, key=lambda one: one[0])
         return now - since, f"{_awaited(self._pages[request])} of {request.url[:LONGEST_URL]}"
 
-    async def within(
-        self, request: Request | None, name: str, work: Awaitable[Any], ended: Callable[[str], Exception] = NotNow
+    def within(
+        self, request: Request | None, name: str, work: Coroutine[Any, Any, Any], ended: Ended = NotNow
+    ) -> Coroutine[Any, Any, Any]:
+        """Return `work`, which is done for `request`; where its page was ended meanwhile it raises `ended`, or gives None. Work
+        for another request, as for a file that a pipeline asks for, is that of the present page.
+        """
+        page = self._pages.get(request) or current_page.get()
+        return work if page is None else self.until_ended(page, name, work, ended)
+
+    def _items_within(self, request: Request, found: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        page = self._pages.get(request) or current_page.get()
+        return found if page is None else _ItemsWithin(self, page, found)
+
+    async def until_ended(
+        self, page: Page, name: str, work: Awaitable[Any], ended: Ended, task: asyncio.Task[Any] | None = None
     ) -> Any:
-        """Await `work`, which is done for `request`; raise `ended` where its page was ended meanwhile."""
-        page = self._pages.get(request) if request is not None else None
-        page = page or current_page.get()  # of a file, for example, that a pipeline asks for
-        if page is None:
-            return await work
-        if page.ended:
-            if isinstance(work, Coroutine):
-                work.close()
+        """Await `work` as a step of `page`, in `task`, or in the present one; see `within`."""
+        if not page.ended:
+            task = task or self.present_task()
+            awaited: Any = work if task else Deferred.fromCoroutine(_result_of(work))
+            page.steps[work] = name, (task or awaited).cancel
+            try:
+                return await awaited
+            except (asyncio.CancelledError, CancelledError):
+                if work in page.steps:
+                    raise
+                if task:
+                    task.uncancel()
+            finally:
+                page.steps.pop(work, None)
+        elif isinstance(work, Coroutine):
+            work.close()
+        if ended is not None:
             raise ended(TOO_OLD)
-        if self._has_contexts:
-            task = asyncio.current_task()
-            assert task is not None
-            awaited = work
-            step = Step(name, task.cancel)
-        else:
-            awaited = deferred = Deferred.fromCoroutine(_result_of(work))
-            task, step = None, Step(name, deferred.cancel)
-        page.steps[step] = None
-        try:
-            return await awaited
-        except (asyncio.CancelledError, CancelledError):
-            if not step.ended:
-                raise
-            if task is not None:
-                task.uncancel()
-            raise ended(TOO_OLD) from None
-        finally:
-            del page.steps[step]
+        return None
 
     def _look(self, *_: object) -> None:
         now = self._frontier.now()
@@ -116,11 +123,12 @@ class PageAges:
         self._count("scheduler/page_too_old")
         page.ended = True
         request.errback = None  # it did not fail; its next owner reads it again
-        steps = list(page.steps)
-        if len(steps) > 1 and steps[0].name is CALLBACK:  # it awaits the others
+        steps = list(page.steps.items())
+        if len(steps) > 1 and steps[0][1][0] is CALLBACK:  # it awaits the others
             del steps[0]
-        for step in steps:
-            step.end()
+        for step, (_, cancel) in steps:
+            if page.steps.pop(step, None):
+                cancel()
 
     def _look_at_start(self, now: float) -> None:
         """End a crawl whose `start()` is not asked any more: it takes no start task, and no other one in this process can."""
@@ -141,20 +149,22 @@ class PageAges:
 
 def _awaited(page: Page) -> str:
     """Return the innermost step, for people."""
-    return next((step.name for step in reversed(page.steps)), "a request kept in memory")
+    return next((name for name, _ in reversed(page.steps.values())), "a request kept in memory")
 
 
 class _ItemsWithin:
     """Results of an asynchronous callback, until its page is ended. No generator: asyncio keeps books for each of those."""
 
-    def __init__(self, ages: PageAges, request: Request, found: AsyncIterator[Any]) -> None:
-        self._within, self._request, self._found = ages.within, request, found
+    def __init__(self, ages: PageAges, page: Page, found: AsyncIterator[Any]) -> None:
+        self._ages, self._page, self._next = ages, page, found.__anext__
+        self._task: asyncio.Task[Any] | None = None  # that awaits all of them
 
     def __aiter__(self) -> AsyncIterator[Any]:
         return self
 
     def __anext__(self) -> Awaitable[Any]:
-        return self._within(self._request, CALLBACK, anext(self._found), StopAsyncIteration)
+        self._task = self._task or self._ages.present_task()
+        return self._ages.until_ended(self._page, CALLBACK, self._next(), StopAsyncIteration, self._task)
 
 
 async def _result_of(work: Awaitable[Any]) -> Any:

@@ -44,21 +44,6 @@ asyncio (another Twisted reactor) Scrapy's cooperator runs callbacks of all page
 
 
 @dataclass(slots=True, eq=False)
-class Step:
-    """Something that Scrapy awaits for a page; `end` lets it raise, once."""
-
-    name: str
-    cancel: Callable[[], object]
-    ended: bool = False
-
-    def end(self) -> None:
-        """Cancel it."""
-        if not self.ended:
-            self.ended = True
-            self.cancel()
-
-
-@dataclass(slots=True, eq=False)
 class Page:
     """A leased request (None: a start task), from its lease to its end."""
 
@@ -73,7 +58,8 @@ class Page:
     reason: str | None = None  # why it is given up
     cut_off: bool = False  # its output was not read to the end, because the crawl closes
     ended: bool = False  # it gave no sign of life for too long: the rest of it is not worked on
-    steps: dict[Step, None] = field(default_factory=dict)  # what Scrapy awaits for it now
+    steps: dict[object, tuple[str, Callable[[], object]]] = field(default_factory=dict)
+    """What Scrapy awaits for it now, in its order: a name, and how to cancel it. A step that is ended is not here any more."""
 
     def give_up(self, request: Request, reason: str) -> None:
         """Let the lease end among the dead ones, because `request`, a part of this page, failed."""
@@ -279,8 +265,8 @@ class PageTracker:
 
     def is_paced(self, request: Request) -> bool:
         """Return True if the limits of a site count `request`, which is not sent yet."""
-        page = self.own(request)
-        return page is not None and bool(page.lane)
+        page = self.pages.get(request)
+        return page is not None and page.lane != "" and page.request is request
 
     def put_back(self, request: Request, wait_s: float) -> None:
         """Give the lease of a paced request back (edge d), as the site has no place for it here for `wait_s`."""

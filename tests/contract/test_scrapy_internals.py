@@ -374,7 +374,7 @@ def test_a_periodic_call_that_is_woken_early_is_not_made_twice(
 @asserts("scrapy", "_parallel_asyncio")
 @pytest.mark.parametrize("parallel", [scraper._parallel_asyncio, of_workers._parallel], ids=["scrapys", "ours"])
 def test_objects_of_a_callback_are_handled_in_their_order_and_so_many_at_a_time(parallel: Any) -> None:
-    begun, at_work, most = [], 0, 0
+    begun, at_work, most, asking = [], 0, 0, set()
 
     async def handle(number: int, more: str) -> None:
         nonlocal at_work, most
@@ -387,13 +387,14 @@ def test_objects_of_a_callback_are_handled_in_their_order_and_so_many_at_a_time(
 
     async def found() -> AsyncIterator[int]:
         for number in range(10):
+            asking.add(asyncio.current_task())
             yield number
 
     for objects in (range(10), found()):
         begun.clear()
         asyncio.run(asyncio.wait_for(parallel(objects, 3, handle, more="x"), 10))
         assert begun == [(number, "x") for number in range(10)]
-    assert (most, at_work) == (3, 0)
+    assert (most, at_work, len(asking)) == (3, 0, 1)
 
 
 def test_every_declared_assumption_is_asserted_and_no_other() -> None:
