@@ -307,7 +307,7 @@ class RequestLanes:
         """Return lane ("" without limits) and time (epoch s, 0.0 for any) of a request to store. Raises Unserializable for a
         `meta["not_before"]` that is not a time.
         """
-        lane = self._lane_of(request) if self._kept else ""
+        lane = self._lane_of(request) if self._kept and (self._quota or self._limits.lanes) else ""
         value = request.meta.get("not_before")
         if value is None:
             return lane, 0.0
@@ -317,7 +317,10 @@ class RequestLanes:
 
     def shelves(self, lease: Lease, request: Request) -> bool:
         """Set a lease aside that is not from the lane of its request: its site has limits since it was stored."""
-        if not self._kept or lease.lane not in ("", self._quota) or (lane := self._lane_of(request)) == lease.lane:
+        if not (self._kept and (self._quota or self._limits.lanes)) or lease.lane not in ("", self._quota):
+            return False
+        lane = self._lane_of(request)
+        if lane == lease.lane:
             return False
         if lease.lane:
             self._frontier.free_time(lease.id)
