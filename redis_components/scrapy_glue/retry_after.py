@@ -94,7 +94,7 @@ def used_up_s(headers: Headers, now: float | None = None) -> float | None:
     """Return the seconds for which the site's limit is used up, between one second and a day; None where it is not, or where no
     header can be read. A time is read by the site's own clock, where it sends the header `Date`.
     """
-    if not any(b"Rate" in name for name in headers):  # their names are in title case; most sites send none of these
+    if b"Rate" not in b" ".join(headers):  # their names are in title case; most sites send none of these
         return None
     waits = []
     for prefix in _PREFIXES:

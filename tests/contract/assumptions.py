@@ -44,7 +44,7 @@ DECLARED: dict[str, dict[str, str]] = {
         "_ClientResponse": "the class of the session's responses",
         "RedirectMiddleware.from_crawler": "searches for a RefererMiddleware, warns where there is none, and sets `crawler`",
         "RedirectMiddleware._build_redirect_request": "makes each redirected request",
-        "_parallel_asyncio": "the scraper has it call a coroutine with each object that a callback gives one task; neither raises",
+        "_parallel_asyncio": "awaits a coroutine with each object that a callback gives, which one task asks for; neither raises",
         "AsyncioLoopingCall._to_sleep": "seconds until the next call, by `time.monotonic`, `_start_time` and `interval`",
         "Downloader.per_slot_settings": "read when a download slot is made: its `concurrency` and `delay`",
         "Downloader.slots": "by key; each has `concurrency` and `delay`, which are read at each request",
