@@ -102,7 +102,9 @@ class RedisWithClock(RedisServer):
         super().__init__(aof=aof)
         given = " ".join(f"{name}='{value}'" for name, value in self.clock.environment.items())
         script = folder / "redis-server-with-clock"
-        script.write_text(f'#!/bin/sh\nexec env {given} {self.binary.path} "$@"\n')
+        # A thread of its allocator waits until a time of this clock: where that was set back, the wait would end at once, again
+        # and again, for a whole processor.
+        script.write_text(f'#!/bin/sh\nexec env {given} {self.binary.path} "$@" --jemalloc-bg-thread no\n')
         script.chmod(0o755)
         self.binary = dataclasses.replace(self.binary, path=script)
         self._server = self._new()
