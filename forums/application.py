@@ -205,6 +205,8 @@ def preload() -> Sequence[str]:
     """Return the modules that `forums/tasks.py` imports in its functions."""
     return (
         "forums.breaker.probe",
+        "forums.events.alerts",
+        "forums.events.publish",
         "forums.raw_pages",
         "forums.scheduling.rechecking",
         "forums.scheduling.seeding",
