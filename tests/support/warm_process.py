@@ -33,6 +33,8 @@ MOST_FILES = 16
 PR_GET_TID_ADDRESS = 40
 SYS_CLONE = 56  # of x86_64
 LIKE_FORK = signal.SIGCHLD | 0x8000 | 0x0100_0000 | 0x0020_0000  # CLONE_PARENT, CLONE_CHILD_SETTID, CLONE_CHILD_CLEARTID
+LARGE = 2 << 20  # bytes of a large page
+MADV_COLLAPSE = 25
 ABOVE = 512  # no file of this process has such a number
 
 
@@ -129,6 +131,18 @@ def show(command: list[str], environment: dict[str, str], *, apart: bool) -> Non
     ctypes.memmove(first_variable, variables.ljust(last - first_variable, b"\0"), last - first_variable)
 
 
+def _in_large_pages() -> None:
+    """Have the kernel put this process's memory into pages of 2 MB where it can: a fork copies a table of 4 KB pages, a quarter
+    of its time here, and one entry for each of these.
+    """
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        place, rights, *_, inode = line.split()[:5]
+        first, end = (int(edge, 16) for edge in place.split("-"))
+        first, end = -(-first // LARGE) * LARGE, end // LARGE * LARGE
+        if rights == "rw-p" and inode == "0" and first < end:
+            ctypes.CDLL(None).madvise(ctypes.c_void_p(first), ctypes.c_size_t(end - first), MADV_COLLAPSE)
+
+
 def become(request: dict[str, object], paths: list[str]) -> None:
     """What the interpreter does before it runs `-m MODULE` or `-c SCRIPT`."""
     if request["new_session"]:
@@ -180,6 +194,7 @@ def main(paths: list[str]) -> dict[str, object]:
             preload()  # Scrapy's own parts: `requests`, of the middleware of cookies, alone is a third of a short crawl
             sys.modules.pop("workers.crawler.__main__", None)  # `runpy` warns of a module that is there
     gc.freeze()
+    _in_large_pages()
     if (threads := len(os.listdir("/proc/self/task"))) != 1:  # noqa: PTH208 - names alone
         raise SystemExit(f"{threads} threads after importing {modules}: a fork would lose all but one")
     if "/dev/zero (deleted)" in Path("/proc/self/maps").read_text():
