@@ -14,7 +14,7 @@ from forums.scheduling.rechecking import refresh
 from forums.scheduling.seeding import seed, sentences
 from redis_components.errors import ConfigError, OnHold
 from redis_components.frontier import holds
-from redis_components.frontier.holds import HoldKind
+from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.keys import CrawlKeys
 from workers.fleet.holds import HoldTarget, hold, overview, resume, stopped_slots
 from workers.state.holds import FleetHolds, word_of
@@ -157,6 +157,18 @@ def test_a_stop_empties_slots_and_keeps_the_size(redis_client: redis.Redis) -> N
     assert obeyed(redis_client, DETAIL) == {}, "crawlers started by hand go on"
     resume(redis_client, EVERYTHING)
     assert stopped() == set()
+
+
+@pytest.mark.parametrize("given", [EVERYTHING, HoldTarget(services=("forum_detail",)), HoldTarget(services=("forum_detail/1",))])
+def test_a_stop_of_one_slot_by_a_command_of_49295b45_holds_until_it_is_resumed(
+    redis_client: redis.Redis, given: HoldTarget
+) -> None:
+    fleet, stop = FleetHolds(redis_client), Hold(word=STOP, at=1000.0, by="ops")
+    fleet.change({"slot:forum_detail/1": stop})
+    assert stopped_slots(fleet.fields(), {"forum_list": 1, "forum_detail": 3}) == {("forum_detail", 1): stop}
+    assert [one.what for one in overview(redis_client)] == ["forum_detail/1"]
+    assert resume(redis_client, given) == []
+    assert fleet.fields() == {}
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from redis_components.frontier.holds import BREAKER, FLEET, SERVICE, SITE, SPIDE
 from redis_components.keys import keys_in
 from redis_components.server.untrusted_values import server_time
 from workers.application import application
-from workers.state.holds import FleetHolds, Held
+from workers.state.holds import SLOT, FleetHolds, Held
 from workers.state.keys import FleetKeys
 from workers.state.registry import Registry
 
@@ -129,7 +129,8 @@ def _change(client: redis.Redis, target: HoldTarget, new: Hold | None) -> None:
             holds.change(client, keys_in(client, service), {SITE + target.site: new})
             continue
         if is_stop or new is None:
-            fleet.change({SERVICE + service: new})
+            slots = dict.fromkeys(name for name in fleet.fields() if f"{name}/".startswith(f"{SLOT}{service}/"))
+            fleet.change(slots | {SERVICE + service: new})
         if not is_stop:
             holds.change(client, keys_in(client, service), {SPIDER: new})
     fleet.spread(services)
@@ -143,6 +144,8 @@ def stopped_slots(held: Mapping[str, Hold], desired: Mapping[str, int]) -> dict[
         if stops:
             stop = max(stops, key=lambda one: (one.at_once, one.at))
             found |= {(service, number): stop for number in range(size)}
+        slots = {(service, number): held.get(f"{SLOT}{service}/{number}") for number in range(size)}
+        found = {slot: one for slot, one in slots.items() if one} | found
     return found
 
 

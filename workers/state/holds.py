@@ -110,6 +110,10 @@ def _for_crawls(fields: Mapping[str, Hold]) -> dict[str, Hold]:
     return {f"{FLEET}:{name}" if name != FLEET else FLEET: hold for name, hold in wanted.items() if _is_for_crawls(name)}
 
 
+SLOT = "slot:"
+"""Field of a stop of one slot, `slot:books/1`, by a command of 49295b45: obeyed, and ended with those of the service."""
+
+
 def _is_for_crawls(name: str) -> bool:
     return name == FLEET or name.startswith((SITE, BREAKER))
 
@@ -121,7 +125,8 @@ def _held_in_fleet(name: str, hold: Hold) -> Held | None:
         return Held(hold=hold, site=name.removeprefix(SITE))
     if name.startswith(BREAKER):
         return Held(hold=hold, site=name.removeprefix(BREAKER), by_breaker=True)
-    return Held(hold=hold, service=name.removeprefix(SERVICE)) if name.startswith(SERVICE) else None
+    found = next((one for one in (SERVICE, SLOT) if name.startswith(one)), None)
+    return Held(hold=hold, service=name.removeprefix(found)) if found else None
 
 
 def _held_in_crawl(service: str, name: str, hold: Hold) -> Held | None:

@@ -32,8 +32,8 @@ class Work:
 
     @classmethod
     def of(cls, records: Iterable[CrawlerRecord]) -> Work:
-        """Return the sums over crawlers since the start of each."""
-        known = list(records)
+        """Return the sums over crawlers since the start of each, without those of 49295b45, which count items and no pages."""
+        known = [one for one in records if one.answered or not one.items]
         sums = {name: sum(getattr(one, name) for one in known) for name in ("answered", "raised", "items", "pages_per_s")}
         return cls(**sums)
 

@@ -165,6 +165,12 @@ def test_a_version_that_works_as_the_one_before_is_rolled_out(before: Work, work
     assert (roll.state, fleet.told) == (RollState.DONE, ["detail/0", "detail/1", "detail/2"])
 
 
+def test_a_version_is_not_compared_with_crawlers_that_do_not_count_their_pages() -> None:
+    older = CrawlerRecord(spider="detail", number=0, pid=1, state=CrawlerState.RUNNING, items=1000, pages_per_s=5.0)
+    assert Work.of([older]) == Work()
+    assert Work.of([older, replace(older, answered=1000)]) == Work(answered=1000, items=1000, pages_per_s=5.0)
+
+
 def test_the_first_crawler_of_a_version_gets_time_for_its_pages_and_a_site_that_is_away_does_not_fail_it() -> None:
     fleet = Fleet(obey=lambda fleet, view: fleet.restart(view, pages=99))  # each a 503
     roll = fleet.tick(fleet.tick(replace(fleet.begin("detail"), before=BEFORE)))
