@@ -2,7 +2,7 @@
 
 In `tests/` no `assert` compares what `time.monotonic()`, `time.perf_counter()` or `time.time()` told, and `time.sleep` stands in
 the files of `MAY_SLEEP` alone. Wait with `wait_until` and `stays` of `tests/support/processes.py`; count events, or ask Redis
-for its time. CPU time (`time.process_time`) may be judged.
+for its time. CPU time may be judged, by `tests/support/cpu_time.py`.
 """
 
 from __future__ import annotations

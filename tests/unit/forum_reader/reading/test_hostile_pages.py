@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from scrapy.http import HtmlResponse, Request, TextResponse
 
@@ -12,6 +10,7 @@ from forum_reader.reading.page_records import CommentsPage, ListPage
 from forum_reader.reading.read_page import read_comments, read_list
 from forums.sites import Site, UnreadablePage
 from forums.sites.load import load_file
+from tests.support.cpu_time import least_cpu_s
 
 URL = "http://forum.example/x"
 SITE = """
@@ -102,9 +101,9 @@ def test_an_expression_that_does_not_come_to_an_end_is_named(site: Site, monkeyp
 
 def test_rows_within_rows_are_read_in_time_that_grows_with_the_page(site: Site) -> None:
     deep = "".join(f'<div class="post" id="p{place}"><!-- x --><p class="body">{place}</p>and' for place in range(600))
-    begun = time.process_time()
-    found = commented(site, deep).comments
-    assert time.process_time() - begun < 2
+    pages: list[CommentsPage] = []
+    assert least_cpu_s(lambda: pages.append(commented(site, deep)), 2) < 2
+    found = pages[0].comments
     assert [(one.id, one.parent_id, one.body) for one in found[:2]] == [("p0", None, "0"), ("p1", "p0", "1")]
     assert len(found) == 600
 
@@ -113,6 +112,6 @@ def test_rows_within_rows_are_read_in_time_that_grows_with_the_page(site: Site) 
 @pytest.mark.parametrize("marker", [b"anubis_challenge", b"_cf_chl_opt", b"_Incapsula_Resource", b"<title>Log in</title>"])
 def test_a_page_of_tags_is_judged_at_once(marker: bytes, tags: bytes) -> None:
     response = HtmlResponse(URL, body=b"<html>" + marker + tags, request=Request(URL), status=401)
-    begun = time.process_time()
-    assert soft_block.verdict(response) is not None
-    assert time.process_time() - begun < 1
+    found: list[object] = []
+    assert least_cpu_s(lambda: found.append(soft_block.verdict(response)), 1) < 1
+    assert found[0] is not None
