@@ -12,6 +12,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from redis_components.server.variables import variable
+from workers.environment.declaration import variable_name
 from workers.environment.variables import FleetApplication
 
 if TYPE_CHECKING:
@@ -179,13 +181,14 @@ class Application:
 
 def application() -> Application:
     """Return the application that TRAWL_APPLICATION names. Raises ImportError when there is no such module."""
-    return _registered(FleetApplication.read().application)
+    return _registered(variable(variable_name("application")))
 
 
 @cache
-def _registered(name: str) -> Application:
+def _registered(_: str | None) -> Application:
+    """Return the application, read once for each text of its variable: a crawler asks for it at each response."""
     found = Application()
-    if name:
+    if name := FleetApplication.read().application:
         module = import_module(name)
         vars(found).update({one: vars(module)[one] for one in vars(Application) if one in vars(module) and one[0] != "_"})
     return found

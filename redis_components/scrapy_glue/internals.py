@@ -217,7 +217,7 @@ def await_within(
     items_within: Callable[[Request, AsyncIterator[Any]], AsyncIterator[Any]],
 ) -> None:
     """Await each download, callback with its spider middlewares, and item with its pipelines and signal handlers by `within`
-    (of `PageAges`); and what asynchronous callbacks yield by `items_within`. They are asked before there is a coroutine more.
+    (of `PageAges`); and what asynchronous callbacks yield by `items_within`. Both are called without a coroutine around them.
     """
     scraper: Any = getattr(crawler.engine, "scraper", None)
     middleware = downloader_of(crawler).middleware

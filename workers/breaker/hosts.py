@@ -15,7 +15,6 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from enum import StrEnum
-from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
@@ -332,13 +331,12 @@ class HostWatch(ForCrawler):
 
 
 _verdicts: WeakKeyDictionary[Response, Verdict | None] = WeakKeyDictionary()
-_application = cache(application)  # a process has one; for each response its variable is not read again
 
 
 def verdict_on(response: Response) -> Verdict | None:
     """Return the application's verdict on a response, which is read once."""
     if response not in _verdicts:
-        _verdicts[response] = _application().verdict(response)
+        _verdicts[response] = application().verdict(response)
     return _verdicts[response]
 
 
