@@ -13,8 +13,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from tests.support.sources import PACKAGES
+
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("redis_components", "workers", "fleet_operations", "tasks", "forum_reader", "forums", "cli", "monitoring", "demo")
 _MODES = {
     "match": "match",
     "fullmatch": "fullmatch",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from tests.support.sources import PACKAGES
+
 ROOT = Path(__file__).parents[3]
 RECORDS = sorted((ROOT / "docs/decisions").glob("*.md"))
 MOST = 32
@@ -32,19 +34,7 @@ def test_a_reference_names_the_number_that_it_leads_to() -> None:
 def test_a_record_that_is_named_without_a_link_exists() -> None:
     """In comments, docstrings and pages: "decision 24", "docs/decisions/0024-incremental-scans.md"."""
     numbers = {int(path.name.partition("-")[0]) for path in RECORDS}
-    roots = (
-        "benchmarks",
-        "cli",
-        "demo",
-        "docs",
-        "forum_reader",
-        "forums",
-        "monitoring",
-        "redis_components",
-        "tasks",
-        "workers",
-        "fleet_operations",
-    )
+    roots = ("benchmarks", "docs", *PACKAGES)
     files = [path for name in roots for path in (ROOT / name).rglob("*") if path.suffix in {".py", ".lua", ".md", ".toml"}]
     named = re.compile(r"\b[Dd]ecision\s(\d+)\b|decisions/(\d{4})")
     found = [(path, int(one or other)) for path in files for one, other in named.findall(path.read_text("utf-8"))]

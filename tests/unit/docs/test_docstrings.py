@@ -9,9 +9,10 @@ import re
 
 import pytest
 
+from tests.support.sources import PACKAGES as ALL_PACKAGES
 from tests.support.sources import ROOT, docstrings_of, sources
 
-PACKAGES = ("redis_components", "workers", "fleet_operations", "tasks", "forums", "forum_reader", "monitoring", "demo")
+PACKAGES = tuple(one for one in ALL_PACKAGES if one != "cli")
 CLAUSE = re.compile(r"(What|Whether|How|Which|Who|Whose|Where|Why)\b(?! is the name)")
 WORDS = re.compile(r"\b(tells?|told|says?|said|somebody|nobody|whoever)\b", re.IGNORECASE)
 MOST_LINES = 40

@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.sources import PACKAGES as ALL_PACKAGES
+
 ROOT = Path(__file__).parents[3]
-PACKAGES = ("cli", "tasks", "workers", "fleet_operations", "monitoring", "forums", "forum_reader", "redis_components")
+PACKAGES = [one for one in ALL_PACKAGES if one != "demo"]
 FILES = ("celeryconfig.py",)
 ENDINGS = {".py", ".lua", ".html"}
 

@@ -9,11 +9,12 @@ import scrapy.settings.default_settings
 
 from cli.views.environment import groups
 from redis_components.server.variables import IN_FILE, RENAMED
+from tests.support.sources import PACKAGES as ALL_PACKAGES
 from workers.environment.declaration import variable_name
 from workers.environment.variables import COMPOSE
 
 ROOT = Path(__file__).parents[3]
-PACKAGES = ("redis_components", "workers", "fleet_operations", "forums", "tasks", "cli", "monitoring")
+PACKAGES = [one for one in ALL_PACKAGES if one not in ("forum_reader", "demo")]
 FILES = [*ROOT.glob("*.py"), *(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))]
 CODE = "\n".join(path.read_text("utf-8") for path in FILES)
 DECLARED = {variable_name(field) for group in groups() for field in group.declared()} | set(map(variable_name, COMPOSE))

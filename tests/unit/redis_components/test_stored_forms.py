@@ -16,9 +16,10 @@ import pytest
 from redis_components.codec import requests, values
 from redis_components.server.untrusted_values import decoded
 from redis_components.start_tasks.seeding import BadStartTask, read
+from tests.support.sources import PACKAGES as ALL_PACKAGES
 from tests.support.sources import ROOT, definitions_of, sources
 
-PACKAGES = ("redis_components", "workers", "fleet_operations", "tasks", "forums", "monitoring", "cli")
+PACKAGES = tuple(one for one in ALL_PACKAGES if one not in ("forum_reader", "demo"))
 STRICT = {
     "redis_components.start_tasks.seeding.StartTask": "written by hand: a typing error is refused, a later `format` is not",
 }

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from redis_components.keys import CrawlKeys
+from tests.support.sources import PACKAGES
 from workers.state.keys import FleetKeys
 
 ROOT = Path(__file__).parents[4]
@@ -33,7 +34,7 @@ def test_a_hash_tag_in_the_patterns_reaches_every_key() -> None:
 
 def test_no_key_is_built_anywhere_else() -> None:
     suspicious = re.compile(r"""f["'][^"']*\{[^}]*\}:(requests|dupefilter|start_urls|items|stats|owners|leases|dead|fleet)""")
-    for package in ("redis_components", "workers", "fleet_operations", "forum_reader", "forums", "tasks", "cli", "monitoring"):
+    for package in (one for one in PACKAGES if one != "demo"):
         for path in (ROOT / package).rglob("*.py"):
             if path.name != "keys.py" and path.parent.name != "keys":
                 assert not suspicious.search(path.read_text()), f"{path} builds a key by itself"
