@@ -23,7 +23,7 @@ from forum_reader.definition.page_requests import elsewhere
 from forum_reader.page import soft_block
 from forum_reader.page.soft_block import BlockVerdict, Cause
 from forums.raw_pages import prune_here
-from forums.records.tasks_and_items import file_digest, now_in_reading
+from forums.records.tasks_and_items import file_digest, now_in_reading, utc_now
 from forums.sites import PageGone, Site, SiteError, UnreadablePage, site_in_use
 from forums.sites.http.politeness import NotAllowed
 from redis_components.frontier.holds import HoldKind
@@ -130,6 +130,11 @@ class SiteWatch(ForCrawler):
         _watches[crawler] = self
         crawler.signals.connect(self._raw.close, signals.spider_closed)
 
+    def process_request(self, request: Request) -> None:
+        """Note when a page is requested (`_as_of` in `forums/spiders/forum_detail.py`)."""
+        if "page" in request.meta:
+            request.meta["requested_at"] = utc_now()
+
     def process_response(self, request: Request, response: Response) -> Request | Response:
         """Return the response if it may be a page of the site; else the request that replaces it. Raises SiteBlocked."""
         asked = _asked(request)
@@ -147,7 +152,8 @@ class SiteWatch(ForCrawler):
             if response.status in MISSING and (again := self._doubted(request, site, page, f"HTTP {response.status}")):
                 return again
             if 200 <= response.status < 300 and not response.meta.get("unchanged"):
-                request.meta["fetched_at"] = fetched_at = now_in_reading(str(_reading(request).get("started_at", "")))
+                began = max(str(_reading(request).get("started_at", "")), str(request.meta.get("requested_at", "")))
+                request.meta["fetched_at"] = fetched_at = now_in_reading(began)
                 if site.raw.keep_days:
                     self._raw.keep(RawPage.of(response, site.name, _context(request, page), fetched_at))
             return response

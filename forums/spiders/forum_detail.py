@@ -142,7 +142,7 @@ class ForumDetailSpider(ForumSpider):
             yield self._again(site, read)
             return
         if (other := merged_into(site, response, read.thread)) is not None:
-            yield report(site.name, read, gone=True, reason=f"merged into thread {other}")
+            yield report(site.name, _as_of(read, response.meta), gone=True, reason=f"merged into thread {other}")
             read = merged(read, other, response.url)
         try:
             page: ThreadPage = await read_page(self, response, thread=read.thread)
@@ -175,7 +175,7 @@ class ForumDetailSpider(ForumSpider):
             yield self._again(site, read)
             return
         if (other := merged_into(site, response, read.thread)) is not None:
-            yield report(site.name, read, gone=True, reason=f"merged into thread {other}")
+            yield report(site.name, _as_of(read, response.meta), gone=True, reason=f"merged into thread {other}")
             read = merged(read, other, response.url)
             if response.meta["page"]["number"] > 1 or site.pages.thread is not None:
                 yield self._again(site, read)
@@ -255,25 +255,25 @@ class ForumDetailSpider(ForumSpider):
         decides. A missing page of comments means that there are fewer than before. Other failures are set aside with the reason.
         """
         request: Request = failure.request  # type: ignore[attr-defined]  # the engine puts it there
-        site, place = request.meta["site"], request.meta["page"]
+        site, meta = request.meta["site"], request.meta
         read = msgspec.convert(request.cb_kwargs["reading"], Reading)
         read = msgspec.structs.replace(read, requests=read.requests + 1)
         reason = reason_of(failure)
         if isinstance(failure.value, SiteBlocked) and failure.value.is_private:
-            yield self._refused(site_in_use(site), place, read, reason)
+            yield self._refused(site_in_use(site), meta, read, reason)
         elif not (isinstance(failure.value, HttpError) and failure.value.response.status in MISSING):
             self.set_aside(failure)
             yield report(site, read, reason=reason)
         else:
-            yield self._not_there(site_in_use(site), place, read, reason)
+            yield self._not_there(site_in_use(site), meta, read, reason)
 
-    def _refused(self, site: Site, place: dict[str, Any], read: Reading, reason: str) -> Any:
+    def _refused(self, site: Site, meta: dict[str, Any], read: Reading, reason: str) -> Any:
         """Return the next step after a page that the site hides from guests. If it is the page of the post itself, the thread
         counts as gone. Comments may be private while the post is public.
         """
-        has_own_page = site.pages.thread is not None
+        place, has_own_page = meta["page"], site.pages.thread is not None
         if place["kind"] == "thread" or (place["number"] == 1 and not has_own_page):
-            return report(site.name, read, reason=reason, gone=True)
+            return report(site.name, _as_of(read, meta), reason=reason, gone=True)
         if place["kind"] == "comments" and read.page == read.first:
             if has_own_page and not read.opened:
                 return self._opening(site, read)
@@ -289,10 +289,11 @@ class ForumDetailSpider(ForumSpider):
                            site.name, read.page, read.thread, reason)  # fmt: skip
         return report(site.name, read, reason=reason, walled=True)
 
-    def _not_there(self, site: Site, place: dict[str, Any], read: Reading, reason: str) -> Any:
+    def _not_there(self, site: Site, meta: dict[str, Any], read: Reading, reason: str) -> Any:
         """Return the next step after a page that the site does not have. A page requested by an older site file is requested once
         more by the present one.
         """
+        place = meta["page"]
         if read.asked and read.asked != file_digest(site):
             return self._asked_again(site, place, read)
         if place["kind"] == "more":
@@ -304,7 +305,7 @@ class ForumDetailSpider(ForumSpider):
             return self._after(site, missing(read, numbered=True))
         if place["kind"] == "comments" and site.pages.thread is not None:
             return self._opening(site, read)
-        return report(site.name, read, reason=reason, gone=True)
+        return report(site.name, _as_of(read, meta), reason=reason, gone=True)
 
     def _asked_again(self, site: Site, place: dict[str, Any], read: Reading) -> Request:
         if site.pages.thread is not None and (place["kind"] == "thread" or not read.opened):
@@ -315,10 +316,10 @@ class ForumDetailSpider(ForumSpider):
     def _unreadable(self, site: Site, response: Response, read: Reading, error: UnreadablePage) -> Any:
         """Return the next step after an unparsable page: gone if the site reports it so, else set aside and reported."""
         if isinstance(error, PageGone):
-            return self._not_there(site, response.meta["page"], read, str(error))
+            return self._not_there(site, response.meta, read, str(error))
         assert response.request is not None
         if isinstance(error.__cause__, SiteBlocked) and error.__cause__.is_private:
-            return self._refused(site, response.meta["page"], read, str(error))
+            return self._refused(site, response.meta, read, str(error))
         set_aside(self.crawler, response.request, f"unreadable page: {error}")
         return report(site.name, read, reason=str(error))
 
@@ -337,10 +338,20 @@ def _begin(site: Site, task: PostTask) -> tuple[int, str | None]:
 
 
 def _with_requests(reading: dict[str, Any], response: Response) -> Reading:
-    """Return the reading with the requests of this page added."""
+    """Return the reading with the requests of this page added; it begins when its first page is requested."""
     read = msgspec.convert(reading, Reading)
+    is_first = not read.requests and read.page == read.first and response.meta["page"]["kind"] != "more"
+    if is_first:  # of a thread that others were merged into it can have been read by their requests
+        read = _as_of(read, response.meta)
     again = response.meta.get("retry_times", 0) + response.meta.get("redirect_times", 0)
     return msgspec.structs.replace(read, requests=read.requests + 1 + int(again))
+
+
+def _as_of(read: Reading, meta: dict[str, Any]) -> Reading:
+    """Return the reading with the time when a page was requested as its beginning: what was seen before and is not there then
+    counts as removed. Its start task may have been taken long before, on a site that is read slowly.
+    """
+    return msgspec.structs.replace(read, started_at=max(read.started_at, str(meta.get("requested_at") or "")))
 
 
 def _fetched_at(read: Reading, response: Response) -> str:

@@ -167,7 +167,7 @@ def test_whatever_dies_the_whole_forum_is_stored_once_and_nobody_is_left(tmp_pat
         fleet.wait_whole_again()
         coverage = fleet.settle(SETTLE_S)
         say(f"{dict(chaos.dealt)}\nstored {[(one.table, one.stored, one.expected, one.edited, one.deleted) for one in coverage]}")
-        assert all(one.complete for one in coverage), (coverage, f"{fleet.given_up()} given up")
+        assert all(one.complete for one in coverage), ([one.unlike() for one in coverage], f"{fleet.given_up()} given up")
         verdict = wait_told(fleet, forum, consumer)
         say(f"told {verdict.told}; {verdict.unseen} versions were gone before anybody read them")
         assert verdict.faults == []

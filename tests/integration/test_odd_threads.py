@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 import redis
 from sqlalchemy import select
 
+from forum_reader.reading.page_records import ReadComment
 from forums.overview.boards import Boards, WatchedForum
 from forums.records.stored import ForumTask, PostTask
-from forums.records.tasks_and_items import encode
+from forums.records.tasks_and_items import comment_item, encode, utc_now
 from forums.state.keys import ForumStates
 from forums.storage import Database, comments, posts
 from forums.writer.store import store
@@ -99,6 +101,35 @@ def test_threads_with_odd_pages_are_stored_as_they_are(
             ("p200", "p201", "p202"), "3"
         ), "what was merged is in the thread that has it now"
         assert "p100" not in alive
+
+
+@pytest.mark.parametrize("is_gone", [True, False], ids=["a thread that is gone", "a comment that is gone"])
+def test_what_was_read_while_a_check_waited_for_its_turn_is_gone_where_the_check_does_not_find_it(
+    tmp_path: Path, redis_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch, is_gone: bool
+) -> None:
+    monkeypatch.setenv("TRAWL_SITES_DIR", str(tmp_path))
+    monkeypatch.setenv("TRAWL_DATABASE_URL", f"sqlite:///{tmp_path / 'trawl.sqlite'}")
+    with odd_forum() as forum:
+        (tmp_path / "site.toml").write_text(SITE.format(url=forum.url))
+        forum.thread("1", 7)
+        forum.thread("2", 3)
+        crawl = Crawl(redis_url, redis_client, forum)
+        crawl.scan()
+
+        def answered_and_removed() -> None:
+            """Another reading of its last page finds an answer, which then is removed."""
+            answer = ReadComment(id="p107", author="user", body="soon gone")
+            item = comment_item(answer, site="site", thread="1", url=f"{forum.url}/t/1?page=2", fetched_at=utc_now())
+            redis_client.rpush(DETAILS.item_stream(), msgspec.json.encode(item))
+            if is_gone:
+                del forum.threads["1"]
+
+        forum.busy["/t/1?page=1"] = answered_and_removed
+        asked = crawl.check("1", "2")
+        assert asked.count("/t/1?page=1") >= 2, "the check has waited"
+        threads, alive, gone = crawl.stored()
+        assert gone == ({"1", *(f"p1{number:02}" for number in range(1, 8))} if is_gone else {"p107"})
+        assert (threads, alive) == (set(forum.threads), expected(forum))
 
 
 def test_later_pages_for_members_are_reported_and_not_asked_for_in_each_scan(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -40,13 +40,16 @@ PER_PAGE = 5
 
 
 class OddForum:
-    """Threads by id: posts as (id, author, text), the opening post first. `merged`: id -> the thread that has its posts now."""
+    """Threads by id: posts as (id, author, text), the opening post first. `merged`: id -> the thread that has its posts now.
+    `busy`: path -> what is done at its next request, which is refused with status 503.
+    """
 
     def __init__(self) -> None:
         self.threads: dict[str, list[tuple[str, str, str]]] = {}
         self.merged: dict[str, str] = {}
         self.for_members: set[str] = set()
         self.asked: list[str] = []
+        self.busy: dict[str, Callable[[], None]] = {}
         self.url = ""
 
     def thread(self, id_: str, posts: int) -> None:
@@ -54,6 +57,9 @@ class OddForum:
 
     def page(self, path: str) -> tuple[int, str]:
         """The status, and the page or the address that it leads to."""
+        if (act := self.busy.pop(path, None)) is not None:
+            act()
+            return 503, "busy"
         if path == "/login":
             return 200, "<title>Log in</title><form><input type=password></form>"
         if path == "/f/7":

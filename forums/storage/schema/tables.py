@@ -141,7 +141,7 @@ class ScanColumns(TypedColumns):
 class CheckColumns(TypedColumns):
     site: Named[str] = Column(NAME, primary_key=True, comment=_SITE)
     post_id: Named[str] = Column(NAME, primary_key=True, comment="Id of the post (thread) that was read.")
-    started_at: Named[datetime] = Column(UtcDateTime, comment="When the reading began, by the crawler's clock.")
+    started_at: Named[datetime] = Column(UtcDateTime, comment="When its first page was requested, by the crawler's clock.")
     finished_at: Named[datetime] = Column(UtcDateTime, comment="When it ended; only a reading as new or newer overwrites it.")
     mode: Named[str] = Column(TEXT, comment="Purpose of the reading: new, changed, check or backfill.")
     first_page: Named[int] = Column(Integer, comment="First page of comments that was read.")
