@@ -66,9 +66,7 @@ TICK_S = 2.0
 
 
 class HealthStep(bootsteps.StartStopStep):
-    """Step of the worker: writes the status file, and reports the faults of its machine, from before the pool is made until the
-    worker ends.
-    """
+    """Step of the worker: writes the status file from before the pool is made until the worker ends."""
 
     def __init__(self, worker: Any, **kwargs: Any) -> None:
         super().__init__(worker, **kwargs)
@@ -80,11 +78,8 @@ class HealthStep(bootsteps.StartStopStep):
 
     def start(self, worker: Any) -> None:
         worker.node_health.start()
-        self._machine = MachineWatch(worker.hostname)
-        self._machine.start()
 
     def stop(self, worker: Any) -> None:
-        self._machine.stop()
         worker.node_health.stop()
 
     def terminate(self, worker: Any) -> None:
@@ -124,7 +119,9 @@ logger = logging.getLogger(__name__)
 
 
 class NodeStep(bootsteps.StartStopStep):
-    """Sets up `workers.node.host.NODE` before the pool is forked, and its drain flag however the worker ends."""
+    """Sets up `workers.node.host.NODE` before the pool is forked, and its drain flag however the worker ends. Its threads begin
+    behind the forks: the lock of a module that a thread imports just then stays locked in the new process.
+    """
 
     requires = ("celery.worker.components:Pool",)
 
@@ -151,6 +148,9 @@ class NodeStep(bootsteps.StartStopStep):
 
     def start(self, worker: Any) -> None:
         NODE.drain.clear()
+        machine = MachineWatch(worker.hostname)
+        machine.start()
+        worker_shutdown.connect(lambda **_: machine.stop(), weak=False)
         if hosts_crawlers(worker.app.amqp.queues.consume_from):
             client = connect()
             registry = Registry(client)
