@@ -66,7 +66,7 @@ TICK_S = 2.0
 
 
 class HealthStep(bootsteps.StartStopStep):
-    """Step of the worker: writes the status file from before the pool is made until the worker ends."""
+    """Step of the worker: writes the status file until the worker ends."""
 
     def __init__(self, worker: Any, **kwargs: Any) -> None:
         super().__init__(worker, **kwargs)

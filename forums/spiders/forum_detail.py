@@ -142,7 +142,7 @@ class ForumDetailSpider(ForumSpider):
             yield self._again(site, read)
             return
         if (other := merged_into(site, response, read.thread)) is not None:
-            yield report(site.name, _as_of(read, response.meta), gone=True, reason=f"merged into thread {other}")
+            yield report(site.name, read, gone=True, reason=f"merged into thread {other}")
             read = merged(read, other, response.url)
         try:
             page: ThreadPage = await read_page(self, response, thread=read.thread)
@@ -175,7 +175,7 @@ class ForumDetailSpider(ForumSpider):
             yield self._again(site, read)
             return
         if (other := merged_into(site, response, read.thread)) is not None:
-            yield report(site.name, _as_of(read, response.meta), gone=True, reason=f"merged into thread {other}")
+            yield report(site.name, read, gone=True, reason=f"merged into thread {other}")
             read = merged(read, other, response.url)
             if response.meta["page"]["number"] > 1 or site.pages.thread is not None:
                 yield self._again(site, read)
@@ -256,7 +256,7 @@ class ForumDetailSpider(ForumSpider):
         """
         request: Request = failure.request  # type: ignore[attr-defined]  # the engine puts it there
         site, meta = request.meta["site"], request.meta
-        read = msgspec.convert(request.cb_kwargs["reading"], Reading)
+        read = _begun(request.cb_kwargs["reading"], meta)
         read = msgspec.structs.replace(read, requests=read.requests + 1)
         reason = reason_of(failure)
         if isinstance(failure.value, SiteBlocked) and failure.value.is_private:
@@ -338,13 +338,17 @@ def _begin(site: Site, task: PostTask) -> tuple[int, str | None]:
 
 
 def _with_requests(reading: dict[str, Any], response: Response) -> Reading:
-    """Return the reading with the requests of this page added; it begins when its first page is requested."""
-    read = msgspec.convert(reading, Reading)
-    is_first = not read.requests and read.page == read.first and response.meta["page"]["kind"] != "more"
-    if is_first:  # of a thread that others were merged into it can have been read by their requests
-        read = _as_of(read, response.meta)
+    """Return the reading with the requests of this page added."""
+    read = _begun(reading, response.meta)
     again = response.meta.get("retry_times", 0) + response.meta.get("redirect_times", 0)
     return msgspec.structs.replace(read, requests=read.requests + 1 + int(again))
+
+
+def _begun(reading: dict[str, Any], meta: dict[str, Any]) -> Reading:
+    """Return the reading of a page; it begins when its first one is requested."""
+    read = msgspec.convert(reading, Reading)
+    is_first = not read.requests and read.page == read.first and meta["page"]["kind"] != "more"
+    return _as_of(read, meta) if is_first else read  # a thread's first page may have been read by requests of one merged into it
 
 
 def _as_of(read: Reading, meta: dict[str, Any]) -> Reading:

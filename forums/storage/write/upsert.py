@@ -278,14 +278,14 @@ def schedule(connection: Connection, threads: Iterable[tuple[str, str]], recheck
 
 def _plan(site: str, row: Row[*tuple[Any, ...]], seen: Row[*tuple[Any, ...]] | None, rechecks: Rechecks) -> tuple[Any, ...]:
     """Return site, id, time of the check and next due time for a row of `_checked`; `seen`: its comments, if the reading was
-    whole. A thread that was already gone and still is gets no further check.
+    whole. A thread that was gone and still is, not only at a repeated request of one check, gets no further one.
     """
     changes = int(seen.changes) if seen else 0  # MySQL's sums are decimals
     changes += row.changed_at is not None and row.changed_at >= row.started_at and row.changed_at > row.first_seen_at
+    until_s, shortest_s = rechecks.until_s, rechecks.min_interval_s
     wait_s = None
-    if not (row.gone and row.deleted_at is not None and row.deleted_at < row.started_at):
+    if not (row.gone and row.deleted_at is not None and row.deleted_at + timedelta(seconds=shortest_s) < row.started_at):
         age_s = max(0.0, (row.finished_at - _newest_at(row, seen)).total_seconds())
-        until_s, shortest_s = rechecks.until_s, rechecks.min_interval_s
         wait_s = next_check(age_s, changes, recheck_s=until_s, min_interval_s=shortest_s, requests=1 + row.last_page)
     due = None if wait_s is None else row.finished_at + timedelta(seconds=wait_s)
     return site, row.id, row.finished_at, due

@@ -214,6 +214,8 @@ def test_old_threads_and_those_that_stay_gone_are_left_alone(database: Database)
     due = {row["id"]: row["next_check_at"] for row in rows(database, posts)}
     assert due["old"] is None
     assert due["gone"] is not None  # perhaps it comes back
+    write(database, check("gone", gone=True, started_at=at(20.3), finished_at=at(20.3)))
+    assert next(row for row in rows(database, posts) if row["id"] == "gone")["next_check_at"], "its request was repeated"
     write(database, check("gone", gone=True, started_at=at(90), finished_at=at(90)))
     assert [row["next_check_at"] for row in rows(database, posts)] == [None, None]
 

@@ -91,6 +91,23 @@ def test_a_last_page_that_is_missing_leads_back_and_at_the_beginning_the_opening
     assert failed(request)["gone"]
 
 
+def test_a_reading_begins_when_its_first_page_is_requested_and_a_thread_is_gone_when_its_page_was() -> None:
+    last, first, opening = "2100-01-01T00:00:01.000+00:00", "2100-01-01T00:00:02.000+00:00", "2100-01-01T00:00:03.000+00:00"
+    request = begun(msgspec.structs.replace(CHANGED, page=2))
+    request.meta["requested_at"] = last
+    request = failed(request)
+    assert request.meta["page"]["number"] == 1
+    assert request.cb_kwargs["reading"]["started_at"] == last
+    request.meta["requested_at"] = first
+    request = failed(request)
+    assert request.meta["page"]["kind"] == "thread"
+    assert request.cb_kwargs["reading"]["started_at"] == last, "as long as it goes on"
+    request.meta["requested_at"] = opening
+    check = failed(request)
+    assert (check["gone"], check["started_at"]) == (True, opening)
+    assert check["finished_at"] >= opening
+
+
 def test_a_thread_that_is_there_without_a_page_of_comments_has_none() -> None:
     request = begun(PostTask(site="example", post="p", mode="check"))
     response = TextResponse(request.url, body=b'{"id": "p", "title": "t", "body": "b", "reply_count": 3}', request=request)
