@@ -63,7 +63,10 @@ class ForumFleet(WatchedFleet):
         wait_until(self.whole, lambda: f"every slot crawls; {self.watch.look()}\n{self.said()}", timeout_s, every_s=0.1)
 
     def settle(self, timeout_s: float) -> tuple[Coverage, Coverage]:
-        """Let the forum stand still, wait until everything is crawled, checked and stored, and compare the database with it."""
+        """Let the forum stand still, wait until everything is crawled, checked and stored, and compare the database with it.
+
+        `timeout_s` bounds how long no request is finished: a site that answered with 429 is read at a lower rate.
+        """
         self.forum.control(rate=0)
         still_since = datetime.now(UTC)
         self.wait_crawled(timeout_s)
@@ -110,7 +113,10 @@ class ForumFleet(WatchedFleet):
             seen.append(figures)
             return len(seen) >= QUIET_LOOKS and not any(figures[:-2])
 
-        wait_until(settled, lambda: self._waits("an idle frontier"), timeout_s, every_s=0.5)
+        def finished() -> list[int]:
+            return [figures[-2] for figures in seen[-1:]]
+
+        wait_until(settled, lambda: self._waits("an idle frontier"), timeout_s, every_s=0.5, progress=finished)
 
     def _figures(self) -> tuple[int, ...]:
         """What waits or is worked on, the detail service first; at the end what was finished. Scans go on for ever."""

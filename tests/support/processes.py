@@ -19,18 +19,26 @@ from tests.support.warm_start import keepers
 T = TypeVar("T")
 LOOKS_COST = 25  # times its CPU time between two looks: waiting leaves the machine to what is waited for
 LONGEST_WAIT_S = 1.0  # between two looks
+LONGEST_PROGRESS = 4  # times `timeout_s`, for what goes on and does not end
 
 
 def wait_until(
-    predicate: Callable[[], T], reason: str | Callable[[], str], timeout_s: float = 60.0, *, every_s: float = 0.02
+    predicate: Callable[[], T],
+    reason: str | Callable[[], str],
+    timeout_s: float = 60.0,
+    *,
+    every_s: float = 0.02,
+    progress: Callable[[], object] | None = None,
 ) -> T:
     """Call `predicate` until it returns something true, and return that.
 
-    `reason` says what was waited for ("the worker is ready"); as a function it may tell more, such as the log so far. After
+    `reason` names what was waited for ("the worker is ready"); as a function it may say more, such as the log so far. After
     `timeout_s` the test fails with the reason and the last value. An exception of `predicate` counts as a value: a server that
-    is not up yet may refuse the connection.
+    is not up yet may refuse the connection. With `progress`, `timeout_s` counts from the last look at which its value had
+    changed, up to `LONGEST_PROGRESS` times as long in all: for work whose amount, or whose rate, is not known in advance.
     """
-    deadline = time.monotonic() + timeout_s
+    began_at = moved_at = time.monotonic()
+    reached = progress() if progress else None
     while True:
         began = _used()
         last: T | Exception
@@ -41,9 +49,12 @@ def wait_until(
         else:
             if last:
                 return last
-        if time.monotonic() > deadline:
+        now = time.monotonic()
+        if progress and (value := progress()) != reached:
+            reached, moved_at = value, now
+        if now > min(moved_at + timeout_s, began_at + LONGEST_PROGRESS * timeout_s):
             said = reason if isinstance(reason, str) else reason()
-            pytest.fail(f"waited {timeout_s:g} s in vain: {said}; last value: {last!r}")
+            pytest.fail(f"waited {now - began_at:.0f} s in vain: {said}; last value: {last!r}")
         time.sleep(max(every_s, min(LOOKS_COST * (_used() - began), LONGEST_WAIT_S)))
 
 
