@@ -189,11 +189,12 @@ def test_a_rate_is_kept_and_used_where_crawlers_are_slower_than_it(
     """Each sends four requests a second at most. A request that had to wait for that was late, and was given back for ever."""
     site.latency_s = latency_s
     limit(redis_client, crawl, LaneLimits(rate=8))
-    run(crawl, site, 40, **settings)
+    middlewares = {**MIDDLEWARES, "tests.support.link_spiders.CountNoPlace": 950}
+    run(crawl, site, 40, DOWNLOADER_MIDDLEWARES=json.dumps(middlewares), **settings)
     assert Counter(site.paths()) == {f"/{page}": 1 for page in range(40)}
     assert site.most_within(3.0) <= 8 * (3 + LATE_S) + 1
-    given_back = int(redis_client.hget(crawl.keys.stats, "downloader/exception_count") or 0)
-    assert given_back <= 20, "39 where a crawler leases more than it can send"
+    no_place = int(redis_client.hget(crawl.keys.stats, "test/no_place") or 0)
+    assert no_place <= 20, "34 to 39 where a crawler leases more than it can send; 6 on a busy machine"
 
 
 @pytest.mark.parametrize("said", ["seconds", "date"])

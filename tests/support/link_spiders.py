@@ -19,6 +19,7 @@ from scrapy.exceptions import CloseSpider, IgnoreRequest
 from scrapy.http import HtmlResponse, TextResponse
 from twisted.python.failure import Failure
 
+from redis_components.scrapy_glue.internals import NotNow
 from redis_components.spiders import RedisSpider
 from tests.support.light_scrapy import COOKIES
 
@@ -235,6 +236,24 @@ class DropOdd:
     def process_request(self, request: Request) -> None:
         if request.url[-1] in "13579":
             raise IgnoreRequest("odd")
+
+
+class CountNoPlace:
+    """Downloader middleware: counts the requests that a crawler leased and had no place for, not those that a busy machine made
+    late.
+    """
+
+    crawler: Crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> CountNoPlace:
+        made = cls()
+        made.crawler = crawler
+        return made
+
+    def process_exception(self, request: Request, exception: Exception) -> None:
+        if isinstance(exception, NotNow) and "no place" in str(exception):
+            self.crawler.stats.inc_value("test/no_place")
 
 
 class FewSpider(LinksSpider):
