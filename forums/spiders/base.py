@@ -257,9 +257,10 @@ def address_of(response: Response) -> str:
     return with_body(response.url, request.body.decode("utf-8", "replace"))
 
 
-def merged_into(site: Site, response: Response, thread: str) -> str | None:
+def merged_into(site: Site, response: Response, thread: str, own_url: str | None) -> str | None:
     """Return the id of the other thread whose page was sent in place of `thread`, by the address to which the site redirected;
-    None where there is no redirect, or to an address of the same thread or of something else.
+    None where there is no redirect, or to an address of the same thread or of something else. `own_url`: the thread's own URL,
+    which shows where its id stands: a page's number may be the same.
     """
     assert response.request is not None
     asked = (response.request.meta.get("redirect_urls") or [response.request.url])[0]
@@ -269,14 +270,16 @@ def merged_into(site: Site, response: Response, thread: str) -> str | None:
     if id_.regex and not id_.prefix and matched_part(id_.regex, asked, id_.join) == thread:
         other = matched_part(id_.regex, response.url, id_.join)
     else:
-        other = _in_its_place(asked, response.url, thread)
+        other = _in_its_place(asked, response.url, thread, own_url or "")
     return other if other != thread else None
 
 
-def _in_its_place(asked: str, sent: str, thread: str) -> str | None:
+def _in_its_place(asked: str, sent: str, thread: str, own_url: str) -> str | None:
     """Return what the address that was sent has where the requested one has the thread's id."""
     for own in dict.fromkeys((thread, quote(thread, safe=""))):
-        before, found, _ = asked.rpartition(own)
+        before, found, _ = own_url.rpartition(own)
+        if not asked.startswith(before + own):
+            before, found, _ = asked.rpartition(own)
         if found and sent.startswith(before) and before[-1:] in "/=-":
             part = re.match(r"\d+(?=\D|$)" if thread.isdecimal() else r"[^/?&#]+", sent[len(before) :])
             return part[0] if part else None

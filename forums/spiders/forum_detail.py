@@ -141,7 +141,7 @@ class ForumDetailSpider(ForumSpider):
         if is_unchanged(response):  # a check of the version before, which asked for pages that have changed
             yield self._again(site, read)
             return
-        if (other := merged_into(site, response, read.thread)) is not None:
+        if (other := merged_into(site, response, read.thread, read.url)) is not None:
             yield report(site.name, read, gone=True, reason=f"merged into thread {other}")
             read = merged(read, other, response.url)
         try:
@@ -174,7 +174,7 @@ class ForumDetailSpider(ForumSpider):
         if is_unchanged(response):  # as above
             yield self._again(site, read)
             return
-        if (other := merged_into(site, response, read.thread)) is not None:
+        if (other := merged_into(site, response, read.thread, read.url)) is not None:
             yield report(site.name, read, gone=True, reason=f"merged into thread {other}")
             read = merged(read, other, response.url)
             if response.meta["page"]["number"] > 1 or site.pages.thread is not None:

@@ -105,7 +105,7 @@ def load_ahead() -> None:
     """Call it before the pool is forked. Its processes share what is loaded, and never look through it for garbage."""
     gc.disable()  # the collector would look again and again at modules that stay
     try:
-        # Each first connection imports the second one: the thread of a heartbeat would, while processes are forked.
+        # Each first connection imports `encodings.idna`: the thread of a heartbeat would, while processes are forked.
         for name in (*application().preload(), "encodings.idna"):
             import_module(name)
         # By cffi each process of the pool is tied to the worker: its parser takes 0.04 s to make.

@@ -17,6 +17,7 @@ from forums.raw_pages.reparse import _read
 from forums.records.stored import PostTask
 from forums.records.tasks_and_items import encode, file_digest, utc_now
 from forums.sites import load_site
+from forums.spiders.base import merged_into
 from forums.spiders.forum_detail import ForumDetailSpider
 from forums.spiders.thread_reading import Reading
 from forums.storage import parse
@@ -53,6 +54,23 @@ def failed(request: Request, status: int = 404, error: Exception | None = None) 
     failure.request = request  # type: ignore[attr-defined]
     (after,) = ForumDetailSpider().page_failed(failure)
     return after
+
+
+@pytest.mark.parametrize(
+    ("asked", "sent", "other"),
+    [
+        ("/t/2?page=2", "/t/2?page=1", None),  # the last page is gone: the site shows the first one
+        ("/t/2?page=2", "/t/7?page=2", "7"),
+        ("/t/2?page=2", "/t/7", "7"),
+        ("/t/2?page=2", "/f/2", None),
+        ("/go?t=2&from=2", "/go?t=2&from=1", None),
+    ],
+)
+def test_the_number_of_a_page_is_not_taken_for_the_id_of_its_thread(asked: str, sent: str, other: str | None) -> None:
+    request = Request(f"http://x{sent}", meta={"redirect_urls": [f"http://x{asked}"]})
+    response = HtmlResponse(request.url, request=request)
+    own_url = "http://x/t/2" if asked.startswith("/t/") else "http://x/go?t=2"
+    assert merged_into(load_site("example"), response, "2", own_url) == other
 
 
 def test_a_thread_whose_opening_post_is_missing_is_gone() -> None:
