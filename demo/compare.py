@@ -105,26 +105,6 @@ def look(forum: str, *, again: bool = True) -> Found:
         ask(forum, "/control", {"rate": rate})
 
 
-def main() -> int:
-    """Parse the arguments, compare, print."""
-    parser = argparse.ArgumentParser(prog="python -m demo.compare", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--json", action="store_true", help="print one line of JSON")
-    parser.add_argument("--as-stored", action="store_true", help="do not read every thread again")
-    options = parser.parse_args()
-    found = look(os.environ.get("TRAWL_DEMO_URL", "http://forum:8765"), again=not options.as_stored)
-    if options.json:
-        sys.stdout.write(f"{json.dumps(found.as_json())}\n")
-    else:
-        for one in found.tables:
-            sys.stdout.write(f"{one.sentence()}\n")
-        sys.stdout.write(f"{found.unchecked} threads were not read again within {LIMIT_S:.0f} s\n" if found.unchecked else "")
-    return 0 if found.complete else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())
-
-
 def scanned(database: Database, site: str, since: datetime) -> int:
     """Return the number of boards with a complete scan that began after this time."""
     query = select(func.count(func.distinct(scans.c.forum_id))).where(
@@ -268,3 +248,23 @@ def _text(value: str | datetime | None) -> str:
     if isinstance(value, datetime):
         return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return value or ""
+
+
+def main() -> int:
+    """Parse the arguments, compare, print."""
+    parser = argparse.ArgumentParser(prog="python -m demo.compare", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--json", action="store_true", help="print one line of JSON")
+    parser.add_argument("--as-stored", action="store_true", help="do not read every thread again")
+    options = parser.parse_args()
+    found = look(os.environ.get("TRAWL_DEMO_URL", "http://forum:8765"), again=not options.as_stored)
+    if options.json:
+        sys.stdout.write(f"{json.dumps(found.as_json())}\n")
+    else:
+        for one in found.tables:
+            sys.stdout.write(f"{one.sentence()}\n")
+        sys.stdout.write(f"{found.unchecked} threads were not read again within {LIMIT_S:.0f} s\n" if found.unchecked else "")
+    return 0 if found.complete else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
