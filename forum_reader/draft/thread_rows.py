@@ -133,6 +133,23 @@ def title_selector(roots: Sequence[Any]) -> str:
     return "title" if any(root.find(".//h1") is None for root in roots) else "h1"
 
 
+_LEAST_NAMES = 3
+_MOSTLY = 0.8
+
+
+def of_name_alone(elements: Sequence[Any]) -> list[Any]:
+    """Return the part of each author's element (None where a post has none) that is the name: its first child, where the rest
+    differs no more than the names do; else the elements unchanged.
+    """
+    parts = [_part(one) if one is not None else None for one in elements]
+    found = [part for part in parts if part is not None]
+    names, others = {words_of(name) for name, _ in found}, {other for _, other in found}
+    known = sum(one is not None for one in elements)
+    if len(found) < _MOSTLY * known or len(names) < _LEAST_NAMES or len(others) > len(names):
+        return list(elements)
+    return [part[0] if part is not None else one for part, one in zip(parts, elements, strict=True)]
+
+
 def badge_selectors(authors: Sequence[tuple[BlockPaths, int]]) -> list[str]:
     """Return selectors, within the elements of authors, of the badges in them; none where these would find other elements."""
     pairs = [(paths.tree.elements[i], [paths.tree.elements[j] for j in badges_of(paths, i)]) for paths, i in authors]
@@ -141,6 +158,16 @@ def badge_selectors(authors: Sequence[tuple[BlockPaths, int]]) -> list[str]:
     found = list(dict.fromkeys(one for number in numbered for one in field_selectors(number, 1)))
     hits = ((badges, [hit for one in found for hit in compiled("html", one)(element)]) for element, badges in pairs)
     return found if all(set(badges) == set(hit) for badges, hit in hits) else []
+
+
+def _part(element: Any) -> tuple[Any, str] | None:
+    """Return the first child and the text after it; None where the element begins with text, or has nothing after the child."""
+    first = next((one for one in element.iterchildren() if isinstance(one.tag, str) and words_of(one)), None)
+    if first is None or (element.text or "").strip():
+        return None
+    name, whole = words_of(first), words_of(element)
+    other = whole[len(name) :].strip() if whole.startswith(name) else ""
+    return (first, other) if other else None
 
 
 _LEAST_THREADS = 2  # that began before their first row

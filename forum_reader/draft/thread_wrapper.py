@@ -33,6 +33,7 @@ from .thread_rows import (
     badge_selectors,
     begin_before,
     begins_each_page,
+    of_name_alone,
     order_of,
     post_rows,
     title_selector,
@@ -161,7 +162,9 @@ def _pairs(found: Sequence[PostRows], places: str) -> list[tuple[Any, Any]]:
             (row, tree.elements[i] if (i := by_number.get(n)) is not None else None)
             for row, n in zip(one.rows, one.numbers, strict=True)
         ]
-    return pairs
+    if places != "authors":
+        return pairs
+    return list(zip([row for row, _ in pairs], of_name_alone([element for _, element in pairs]), strict=True))
 
 
 def _selectors(found: Sequence[PostRows], places: str) -> list[str]:

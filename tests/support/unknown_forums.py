@@ -5,6 +5,7 @@ common. Each is a function from a path to a page; `FORUMS` names them all.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -271,6 +272,16 @@ class Lists(UnknownForum):
         return document(thread.title, f'<p>{up}</p><h1>{thread.title}</h1><ol class="posts">{rows}</ol>{links}')
 
 
+class ListsOfSpeakers(Lists):
+    """Names are elements within elements that have a word more, as in a blog's comments: `ida says:`."""
+
+    def page(self, path: str) -> str | None:
+        found = super().page(path)
+        user = r'<span class="user"><a [^>]*>([^<]*)</a></span>'
+        speaker = r'<div class="comment-author vcard"> <b class="fn">\1</b> <span class="says">says:</span> </div>'
+        return found and re.sub(user, speaker, found)
+
+
 class Plain(UnknownForum):
     """No class and no id anywhere: a post has a name, a date and a text. Threads are known by letters and digits."""
 
@@ -378,6 +389,7 @@ FORUMS: dict[str, Callable[[], UnknownForum]] = {
     "hex": Hex,
     "definitions": Definitions,
     "lists": Lists,
+    "lists of speakers": ListsOfSpeakers,
     "plain": Plain,
     "marked": Marked,
     "articles": Articles,
