@@ -246,7 +246,7 @@ class CountNoPlace:
     crawler: Crawler
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> CountNoPlace:
+    def from_crawler(cls, crawler: Crawler) -> Self:
         made = cls()
         made.crawler = crawler
         return made

@@ -32,7 +32,7 @@ def wait_until(
 ) -> T:
     """Call `predicate` until it returns something true, and return that.
 
-    `reason` names what was waited for ("the worker is ready"); as a function it may say more, such as the log so far. After
+    `reason` names what was waited for ("the worker is ready"); as a function it may add more, such as the log so far. After
     `timeout_s` the test fails with the reason and the last value. An exception of `predicate` counts as a value: a server that
     is not up yet may refuse the connection. With `progress`, `timeout_s` counts from the last look at which its value had
     changed, up to `LONGEST_PROGRESS` times as long in all: for work whose amount, or whose rate, is not known in advance.
