@@ -18,7 +18,7 @@ from forum_reader.jail import Jail, allow, serve
 from forum_reader.page.records import SeenPage
 from forum_reader.reading.markup_limits import extraordinary
 
-from .page_reader import ORDINARY, read_page
+from .page_reader import read_page
 
 MOST_S = 10
 """Seconds of processor time; a thread of 3,000 posts on one page needs 2."""
@@ -40,7 +40,7 @@ class _Reply(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_limited(html: str, url: str, *, links: bool = True, seconds: int = MOST_S) -> SeenPage:
     """Read a page like `read_page`. Raises PageTooLarge where it takes too long. Only for the main thread."""
-    if len(html) <= ORDINARY or extraordinary(html) is None:
+    if extraordinary(html) is None:
         with _interrupted_after(seconds, url):
             return read_page(html, url, links=links)
     whole = html.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair has no encoding

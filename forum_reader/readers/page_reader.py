@@ -44,8 +44,6 @@ from .structure import PostPattern
 
 MOST_CHARACTERS = 8_000_000
 """Of a page. `fetch` refuses larger pages first."""
-ORDINARY = 300_000
-"""Characters of a page; the attributes of a tag within them take the parser some seconds at most."""
 _ARCHIVE = "web.archive.org/web/"
 _ARCHIVED = re.compile(r"(?:https?:)?(?://web\.archive\.org)?/web/\d{4,14}(?:[a-z]{2}_)?/(?=https?:)")
 """Prefix of the addresses in a page saved from the archive."""
@@ -220,8 +218,7 @@ def _check(html: str, url: str) -> None:
     if "<" not in html:
         raise NotAPage(f"{url}: no HTML: it begins with {html[:60]!r}")
     try:
-        if len(html) > ORDINARY:
-            check_attributes(html)
+        check_attributes(html)
     except UnreadablePage as error:
         raise NotAPage(f"{url}: {error}") from None
 

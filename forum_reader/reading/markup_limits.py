@@ -8,10 +8,10 @@ from functools import lru_cache
 from forum_reader.errors import UnreadablePage
 
 # Limits of reading on the reactor: some times the largest of 52 pages of real forums (425,000 characters, 5,122 tags).
-_UNSEEN = 1 << 16  # characters that hold no more attributes than the parser needs 0.4 s for
 MOST_CHARACTERS = 1 << 20
 _MOST_TAGS = 20_000
 _MOST_ATTRIBUTES = 4_000  # of a tag, an upper estimate: the parser needs their square, 20 ms
+_UNSEEN = 2 * _MOST_ATTRIBUTES  # characters that hold no more attributes; 65,536 hold as many as take 1.5 s
 _SHORT = 1_000  # characters without `>` that hold too few attributes to be counted
 _MOST_VALUES = 1_000  # values with a `>` that are examined one by one; pages of forums have 30
 _LONG_TAG = re.compile(rf"(<[A-Za-z](?=[^>]{{{_SHORT}}})[^ \t\n\f\r/>]*+)[^>]*")

@@ -55,20 +55,33 @@ def page(body: str) -> HtmlResponse:
 
 @pytest.mark.parametrize(("make", "size"), TAGS.values(), ids=TAGS.keys())
 def test_tags_that_take_the_parser_long_are_not_parsed_here(site: Site, make: Callable[[int], str], size: int) -> None:
+    markup = page(make(size))
+
     def read() -> None:
         with pytest.raises(UnreadablePage, match=r"attributes|characters"):
-            isolated.here(site, page(make(size)), COMMENTS)
+            isolated.here(site, markup, COMMENTS)
 
     assert least_cpu_s(read, 1) < 1
 
 
-REFUSED = {name: (make(60_000), make(250_000)) for name, make in (("names", attributes), ("values", quoted_attributes))}
-
-
-@pytest.mark.parametrize("markup", [one for both in REFUSED.values() for one in both], ids=lambda one: f"{len(one):,}")
+@pytest.mark.parametrize("count", [60_000, 250_000])
+@pytest.mark.parametrize("make", [attributes, quoted_attributes])
 def test_a_tag_with_thousands_of_attributes_is_refused_before_any_reader_parses_it(
-    site: Site, monkeypatch: pytest.MonkeyPatch, markup: str
+    site: Site, monkeypatch: pytest.MonkeyPatch, make: Callable[[int], str], count: int
 ) -> None:
+    _is_refused(make(count), site, monkeypatch)
+
+
+def test_so_is_a_small_page_of_them(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    _is_refused(PHPBB + short_attributes(30_000), site, monkeypatch)
+
+
+def short_attributes(count: int) -> str:
+    """As many attributes as `2 * count` characters hold."""
+    return "<p " + " ".join(chr(0x3400 + n) for n in range(count)) + ">"
+
+
+def _is_refused(markup: str, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     def parsed(*_: object) -> None:
         pytest.fail("it was parsed")
 
@@ -96,19 +109,21 @@ def test_what_is_no_attribute_is_not_counted_as_one() -> None:
 
 @pytest.mark.parametrize(("make", "size"), PAGES.values(), ids=PAGES.keys())
 def test_whatever_the_page_the_reactor_waits_no_longer_than_it_can(site: Site, make: Callable[[int], str], size: int) -> None:
+    response = page(make(size))
+
     def read() -> None:
         for kind in ("comments", "list"):
             with suppress(UnreadablePage):
-                isolated.here(site, page(make(size)), Asked(kind=kind, forum="2", thread="1", number=2))
+                isolated.here(site, response, Asked(kind=kind, forum="2", thread="1", number=2))
 
     most_s = 2 * (parse_body.STRICT_CPU_S + 1)
     assert least_cpu_s(read, most_s) < most_s
 
 
-def test_what_a_small_page_can_hold_takes_the_parser_no_longer_than_the_reactor_can_wait(site: Site) -> None:
+def test_what_is_not_counted_takes_the_parser_no_longer_than_the_reactor_can_wait(site: Site) -> None:
     def read() -> None:
         with pytest.raises(UnreadablePage, match="has no"):
-            isolated.here(site, page("<p " + " ".join(f"{n:x}" for n in range(13_000)) + ">"), COMMENTS)
+            isolated.here(site, page(short_attributes(3_990)), COMMENTS)
 
     assert least_cpu_s(read, parse_body.STRICT_CPU_S) < parse_body.STRICT_CPU_S
 
