@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import threading
 import time
@@ -249,13 +250,16 @@ def test_a_crawler_whose_supervisor_is_killed_ends_and_gives_the_slot_back(
     assert slot is not None
     log = tmp_path / "crawler.log"
     command = ["-c", SUPERVISOR_THAT_DIES, str(slot.token), str(log), '{"HEARTBEAT_INTERVAL": "0.2"}']
-    with program(command, toy_environment(redis_url, tmp_path), tmp_path / "log") as supervisor:
+    with program(command, toy_environment(redis_url, tmp_path, TOY_MODE="browser"), tmp_path / "log") as supervisor:
         wait_until(lambda: crawling(registry), supervisor.said)
         (record,) = registry.crawlers()
         crawler = psutil.Process(record.pid)
+        found = wait_until(lambda: re.search(r"^browser: (\d+)$", log.read_text(), re.MULTILINE), supervisor.said)
+        browser = psutil.Process(int(found[1]))
         supervisor.process.kill()
         crawler.wait(60)
     assert "its supervisor is gone" in log.read_text()
+    wait_until(lambda: not browser.is_running(), lambda: f"the end of {browser} with its crawler", 30)
     (ended,) = map(Run.from_json, redis_client.lrange(FleetKeys().runs(), 0, -1))  # nobody else can tell
     assert (ended.id, ended.outcome, ended.reason) == ("toy/0#owner", "orphaned", "its supervisor is gone")
     assert not redis_client.exists(SLOT)

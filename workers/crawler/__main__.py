@@ -31,7 +31,7 @@ from redis_components.server.printable import in_one_line, safe_records
 from redis_components.server.variables import load_env_file
 from workers.process import page_at_work, start_checks
 from workers.process.exit_kinds import ExitKind
-from workers.process.memory import offer_to_oom_killer
+from workers.process.memory import ProcessTree, offer_to_oom_killer
 from workers.process.options import CrawlerOptions, own_options
 from workers.process.pipes import Parent, StopSignals, announce
 from workers.process.start_checks import reach_redis
@@ -107,6 +107,10 @@ def leave(kind: ExitKind, pulse_fd: int | None) -> None:
 
 
 def _exit(kind: ExitKind, pulse_fd: int | None) -> None:
+    if pulse_fd is not None:  # its supervisor may be gone, and looks once a second: a browser would live on
+        left = ProcessTree(os.getpid())
+        left.look()
+        left.kill_others()
     announce(pulse_fd, kind)
     os._exit(kind.exit_code)
 
