@@ -52,6 +52,8 @@ class SharedFleet:
             folder.mkdir()
             self._stack.enter_context(none_left((MARK, str(folder))))
             self._fleet = self._stack.enter_context(MortalFleet(folder, settings=SETTINGS))
+        else:
+            self._fleet.replace_crawlers()  # the deaths of the rows before do not count against a slot
         return self._fleet
 
     def stop(self) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,7 +14,7 @@ from tests.support.crawl import ask_site, hits_of, link_site
 from tests.support.mortal_spider import FATES_VARIABLE, Fate
 from tests.support.processes import wait_until
 from tests.support.watched_fleet import WatchedFleet
-from workers.state.registry import CrawlerRecord
+from workers.state.registry import CrawlerRecord, SlotCommand, SlotCommandKind
 
 SPIDER = "mortal"
 KEYS = CrawlKeys.for_spider(SPIDER, namespace="")
@@ -141,6 +142,19 @@ class MortalFleet(WatchedFleet):
     def break_configuration(self) -> None:
         """From now on no crawler gets farther than its settings: exit code 1."""
         self._settings.write_text("raise OSError('the disk with the settings is broken')\n")
+
+    def replace_crawlers(self) -> None:
+        """Give each slot a new crawler, as a roll does: its quick ends are counted from none."""
+        reason, slots = f"deaths until {time.time()}", self.registry.slots({}, self.registry.crawlers())
+        for view in slots:
+            self.registry.order(view, SlotCommand(word=SlotCommandKind.RELOAD, reason=reason))
+        ordered = {view.name for view in slots if view.token is not None}
+
+        def replaced() -> bool:
+            records = self.at_work()
+            return set(records) == set(self.slots) and all(records[name].story.reload == reason for name in ordered)
+
+        wait_until(replaced, lambda: f"every slot has a new crawler; {self.at_work()}\n{self.said()}")
 
     def mend_configuration(self) -> None:
         self._settings.write_text(self._written)
