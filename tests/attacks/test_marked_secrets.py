@@ -137,7 +137,7 @@ class Fleet(ToyFleet):
         (folder / "services.toml").write_text(
             '[services.toy]\nproject = "tests.support.toy.settings"\nsize = 0\n'
             f'arguments = {{ token = "{marks.new("argument")}" }}\n'
-            f'consumer = "http://user:{marks.new("consumer")}@127.0.0.1:1/items"\n'
+            f'consumer = "postgresql://user:{marks.new("consumer")}@127.0.0.1:1/items"\n'
         )
         self.ports = {name: free_port() for name in ("flower", "exporter", "api")}
         self.flower_login = f"me:{marks.new('Flower')}"
