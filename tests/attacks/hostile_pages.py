@@ -44,6 +44,11 @@ def quoted_attributes(count: int) -> str:
     return PHPBB + "<p " + "".join(f'a{n:x}=">"' for n in range(count)) + ">"
 
 
+def short_attributes(count: int) -> str:
+    """The same, as many as two characters for each can hold; without the body of phpBB."""
+    return "<p " + " ".join(chr(0x3400 + n) for n in range(count)) + ">"
+
+
 def attributes_of_many(count: int) -> str:
     """Many tags with as many attributes as a tag may have."""
     tag = "<p " + " ".join(f"a{n:x}" for n in range(900)) + ">"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ from forum_reader.reading.xml_body import xml_of
 from forums.sites import PageGone, Site, UnreadablePage, isolated, load_site
 from forums.sites.http import fetch
 from forums.sites.http.fetch import FetchFailed
-from tests.attacks.hostile_pages import PAGES, PHPBB, TAGS, attributes, quoted_attributes, siblings
+from tests.attacks.hostile_pages import PAGES, PHPBB, TAGS, attributes, quoted_attributes, short_attributes, siblings
 from tests.attacks.site_attacks import DEADLY
 from tests.support import warm_start
 from tests.support.cpu_time import least_cpu_s
@@ -55,33 +56,21 @@ def page(body: str) -> HtmlResponse:
 
 @pytest.mark.parametrize(("make", "size"), TAGS.values(), ids=TAGS.keys())
 def test_tags_that_take_the_parser_long_are_not_parsed_here(site: Site, make: Callable[[int], str], size: int) -> None:
-    markup = page(make(size))
-
     def read() -> None:
         with pytest.raises(UnreadablePage, match=r"attributes|characters"):
-            isolated.here(site, markup, COMMENTS)
+            isolated.here(site, page(make(size)), COMMENTS)
 
     assert least_cpu_s(read, 1) < 1
 
 
-@pytest.mark.parametrize("count", [60_000, 250_000])
-@pytest.mark.parametrize("make", [attributes, quoted_attributes])
+@pytest.mark.parametrize(
+    ("make", "count"), [*product((attributes, quoted_attributes), (60_000, 250_000)), (short_attributes, 30_000)]
+)
 def test_a_tag_with_thousands_of_attributes_is_refused_before_any_reader_parses_it(
     site: Site, monkeypatch: pytest.MonkeyPatch, make: Callable[[int], str], count: int
 ) -> None:
-    _is_refused(make(count), site, monkeypatch)
+    markup = make(count)
 
-
-def test_so_is_a_small_page_of_them(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    _is_refused(PHPBB + short_attributes(30_000), site, monkeypatch)
-
-
-def short_attributes(count: int) -> str:
-    """As many attributes as `2 * count` characters hold."""
-    return "<p " + " ".join(chr(0x3400 + n) for n in range(count)) + ">"
-
-
-def _is_refused(markup: str, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     def parsed(*_: object) -> None:
         pytest.fail("it was parsed")
 
@@ -109,12 +98,10 @@ def test_what_is_no_attribute_is_not_counted_as_one() -> None:
 
 @pytest.mark.parametrize(("make", "size"), PAGES.values(), ids=PAGES.keys())
 def test_whatever_the_page_the_reactor_waits_no_longer_than_it_can(site: Site, make: Callable[[int], str], size: int) -> None:
-    response = page(make(size))
-
     def read() -> None:
         for kind in ("comments", "list"):
             with suppress(UnreadablePage):
-                isolated.here(site, response, Asked(kind=kind, forum="2", thread="1", number=2))
+                isolated.here(site, page(make(size)), Asked(kind=kind, forum="2", thread="1", number=2))
 
     most_s = 2 * (parse_body.STRICT_CPU_S + 1)
     assert least_cpu_s(read, most_s) < most_s

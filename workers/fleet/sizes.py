@@ -27,7 +27,7 @@ from redis_components.politeness import limits
 from redis_components.politeness.limits import BY_CONFIG, FROM_FILES, LaneLimits
 from redis_components.server.fleet_file import declared, faulty, record_of
 from redis_components.server.names import MOST_SLOTS, is_name, service_name
-from redis_components.server.printable import masked_text
+from redis_components.server.printable import masked
 from redis_components.server.variables import variable
 from workers.application import application
 from workers.environment.declaration import check_size, has_own_spiders
@@ -89,8 +89,8 @@ def _faults_of(record: ServiceRecord, where: str) -> Iterator[str]:
         yield f"{where}.memory_soft_mb: {soft:g} is more than memory_hard_mb, {hard:g}: give it less"
     known = [NO_CONSUMER, *application().consumers()]
     if record.consumer not in ("", *known) and not is_target(record.consumer):
-        shown = masked_text(record.consumer)  # it may hold a password
-        yield f"{where}.consumer: {shown!r} is not {', '.join(known)}, {FORMS}{did_you_mean(shown, known)}"
+        shown = masked(record.consumer)  # it may hold a password
+        yield f"{where}.consumer: {shown!r} is not {', '.join(known)}, {FORMS}{did_you_mean(record.consumer, known)}"
 
 
 class _LimitsTable(msgspec.Struct, frozen=True, kw_only=True):

@@ -44,6 +44,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("[services.books]\nproject = 'shop/settings.py'", "services.books.project: .* is not a module"),
         ("[services.books]\nconsumer = 'forum_writr'", "services.books.consumer: .*did you mean 'forum_writer'"),
         ("[services.books]\nconsumer = 'http://me:word@h/x'", r"consumer: 'http://me:\*\*\*@h/x' is not none"),
+        ("[services.books]\nconsumer = 'http://me:wo/rd@h/x?key=1'", r"consumer: 'http://me:\*\*\*@h/x' is not none"),
         ("[services.'a b']\nsize = 1", "cannot be the name of a service"),
     ],
 )
